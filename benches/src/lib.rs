@@ -1,0 +1,1 @@
+//! Comparisons of `rt` with its peers.

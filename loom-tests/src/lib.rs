@@ -1,0 +1,1 @@
+//! Loom models of every protocol between threads of `rt`, one file per structure in `tests/`.

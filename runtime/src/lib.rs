@@ -1,0 +1,1 @@
+//! `rt`: a multi-threaded async runtime.

@@ -1,0 +1,8 @@
+//! Synchronisation primitives of the `rt` runtime.
+//!
+//! Everything here needs nothing but [wakers](std::task::Waker) and so runs on any executor. Users depend on the
+//! facade crate `rt`, which re-exports what is public.
+
+pub mod coop;
+pub mod primitive;
+pub mod wait;

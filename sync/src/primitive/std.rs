@@ -1,0 +1,132 @@
+//! The primitives as they run: those of `std`, with loom's shape of `UnsafeCell`.
+
+pub use ::std::hint;
+pub use ::std::thread;
+
+/// `Arc`, as modelled code uses it (no `Weak`, which loom does not have).
+pub use ::std::sync::Arc;
+
+/// Locks. A poisoned lock is taken all the same: no code of ours leaves an invariant broken when it panics.
+pub use self::lock::{Condvar, Mutex, MutexGuard};
+
+/// Atomic integers, pointers and fences.
+pub mod atomic {
+    pub use ::std::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+        fence,
+    };
+}
+
+/// A cell whose accesses loom can check against each other.
+pub mod cell {
+    /// [`std::cell::UnsafeCell`] in the closure form that loom has.
+    #[derive(Debug, Default)]
+    #[repr(transparent)]
+    pub struct UnsafeCell<T: ?Sized>(::std::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        /// Wraps a value.
+        pub const fn new(value: T) -> Self {
+            Self(::std::cell::UnsafeCell::new(value))
+        }
+
+        /// Gives the value back.
+        pub fn into_inner(self) -> T {
+            self.0.into_inner()
+        }
+    }
+
+    impl<T: ?Sized> UnsafeCell<T> {
+        /// Runs `f` with a pointer that it may read through, under the rules of the caller.
+        #[inline(always)]
+        pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+            f(self.0.get())
+        }
+
+        /// Runs `f` with a pointer that it may write through, under the rules of the caller.
+        #[inline(always)]
+        pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+            f(self.0.get())
+        }
+    }
+}
+
+mod lock {
+    use ::std::sync::PoisonError;
+    use ::std::time::Duration;
+
+    pub use ::std::sync::MutexGuard;
+
+    /// [`std::sync::Mutex`] without poisoning.
+    #[derive(Debug, Default)]
+    pub struct Mutex<T: ?Sized>(::std::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        /// Wraps a value.
+        pub const fn new(value: T) -> Self {
+            Self(::std::sync::Mutex::new(value))
+        }
+    }
+
+    impl<T: ?Sized> Mutex<T> {
+        /// Blocks until the lock is held.
+        #[inline]
+        pub fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        /// Takes the lock if it is free.
+        #[inline]
+        pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            match self.0.try_lock() {
+                Ok(guard) => Some(guard),
+                Err(::std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+                Err(::std::sync::TryLockError::WouldBlock) => None,
+            }
+        }
+
+        /// The value, of which the caller is the only user.
+        pub fn get_mut(&mut self) -> &mut T {
+            self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+
+    /// [`std::sync::Condvar`] for the [`Mutex`] above.
+    #[derive(Debug, Default)]
+    pub struct Condvar(::std::sync::Condvar);
+
+    impl Condvar {
+        /// A condition nobody waits for.
+        pub const fn new() -> Self {
+            Self(::std::sync::Condvar::new())
+        }
+
+        /// Waits until notified, or spuriously.
+        pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+            self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
+        }
+
+        /// Waits until notified, spuriously, or until `timeout` has passed; `true` says that it passed.
+        pub fn wait_timeout<'a, T>(
+            &self,
+            guard: MutexGuard<'a, T>,
+            timeout: Duration,
+        ) -> (MutexGuard<'a, T>, bool) {
+            let (guard, result) = self
+                .0
+                .wait_timeout(guard, timeout)
+                .unwrap_or_else(PoisonError::into_inner);
+            (guard, result.timed_out())
+        }
+
+        /// Wakes one waiter.
+        pub fn notify_one(&self) {
+            self.0.notify_one();
+        }
+
+        /// Wakes every waiter.
+        pub fn notify_all(&self) {
+            self.0.notify_all();
+        }
+    }
+}

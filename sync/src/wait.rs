@@ -1,0 +1,156 @@
+//! What a task waits for: kind and place, recorded by leaf futures and read by dumps.
+//!
+//! A leaf future that returns `Pending` calls [`record`]: one thread-local write. The executor copies it into the
+//! [`WaitSlot`] of the task when the poll is over ([`take`]): two relaxed stores. A dump reads the slot from any thread
+//! and never polls a task. While a task is being polled its slot still tells where it waited last.
+//!
+//! # Who may touch what
+//! The slot is written by the thread that polls its task, and read by anyone. Kind and site are two words, so a reader
+//! may see the kind of one wait with the site of another; it is a diagnosis, not a protocol.
+#![expect(
+    unsafe_code,
+    reason = "a `&'static Location` is kept in an atomic pointer"
+)]
+
+use std::cell::Cell;
+use std::panic::Location;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering::Relaxed};
+
+/// What kind of thing a leaf future waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each name is that of the operation")]
+pub enum WaitKind {
+    Nothing = 0,
+    Sleep,
+    Interval,
+    Timeout,
+    Join,
+    Yield,
+    Read,
+    Write,
+    Accept,
+    Connect,
+    Readiness,
+    Oneshot,
+    Blocking,
+    Signal,
+    Lock,
+    Other,
+}
+
+impl WaitKind {
+    const ALL: [WaitKind; 16] = [
+        WaitKind::Nothing,
+        WaitKind::Sleep,
+        WaitKind::Interval,
+        WaitKind::Timeout,
+        WaitKind::Join,
+        WaitKind::Yield,
+        WaitKind::Read,
+        WaitKind::Write,
+        WaitKind::Accept,
+        WaitKind::Connect,
+        WaitKind::Readiness,
+        WaitKind::Oneshot,
+        WaitKind::Blocking,
+        WaitKind::Signal,
+        WaitKind::Lock,
+        WaitKind::Other,
+    ];
+}
+
+/// What a leaf future recorded.
+#[derive(Debug, Clone, Copy)]
+pub struct Wait {
+    /// What kind of thing is waited for.
+    pub kind: WaitKind,
+    /// Where the waiting future was made; `None` if nothing is waited for.
+    pub site: Option<&'static Location<'static>>,
+}
+
+impl Wait {
+    const NOTHING: Wait = Wait {
+        kind: WaitKind::Nothing,
+        site: None,
+    };
+}
+
+thread_local! {
+    static LAST: Cell<Wait> = const { Cell::new(Wait::NOTHING) };
+}
+
+/// Notes what the current task is about to wait for. For leaf futures, before they return `Pending`.
+///
+/// `site` is where the future was made: leaf futures are made by `#[track_caller]` functions.
+#[inline]
+pub fn record(kind: WaitKind, site: &'static Location<'static>) {
+    LAST.set(Wait {
+        kind,
+        site: Some(site),
+    });
+}
+
+/// What was recorded since the last call. For executors, after a poll that returned `Pending`.
+#[inline]
+#[must_use]
+pub fn take() -> Wait {
+    LAST.replace(Wait::NOTHING)
+}
+
+/// Where a task's wait is kept: part of the task header.
+#[derive(Debug, Default)]
+pub struct WaitSlot {
+    site: AtomicPtr<Location<'static>>,
+    kind: AtomicU8,
+}
+
+impl WaitSlot {
+    /// A slot that says "nothing".
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            site: AtomicPtr::new(ptr::null_mut()),
+            kind: AtomicU8::new(0),
+        }
+    }
+
+    /// Keeps what the last poll recorded.
+    #[inline]
+    pub fn store(&self, wait: Wait) {
+        let site = wait.site.map_or(ptr::null(), ptr::from_ref);
+        self.site.store(site.cast_mut(), Relaxed);
+        self.kind.store(wait.kind as u8, Relaxed);
+    }
+
+    /// What was last kept.
+    #[must_use]
+    pub fn load(&self) -> Wait {
+        let kind = WaitKind::ALL
+            .get(usize::from(self.kind.load(Relaxed)))
+            .copied()
+            .unwrap_or(WaitKind::Other);
+        // SAFETY: only `store` writes the pointer, and it writes null or a `&'static Location`.
+        let site = unsafe { self.site.load(Relaxed).as_ref() };
+        Wait { kind, site }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recorded_wait_is_taken_once_and_read_back() {
+        let site = Location::caller();
+        record(WaitKind::Sleep, site);
+        let slot = WaitSlot::new();
+        assert_eq!(slot.load().kind, WaitKind::Nothing);
+        slot.store(take());
+        assert_eq!(slot.load().kind, WaitKind::Sleep);
+        assert_eq!(slot.load().site, Some(site));
+        assert_eq!(take().kind, WaitKind::Nothing);
+    }
+}
