@@ -3,6 +3,11 @@
 //! Everything here needs nothing but [wakers](std::task::Waker) and so runs on any executor. Users depend on the
 //! facade crate `rt`, which re-exports what is public.
 
+pub mod atomic_waker;
 pub mod coop;
 pub mod primitive;
 pub mod wait;
+pub mod wake_batch;
+
+pub use self::atomic_waker::AtomicWaker;
+pub use self::wake_batch::WakeBatch;

@@ -1,0 +1,315 @@
+//! One waker slot without a lock: one side waits, any thread wakes.
+//!
+//! # What it guarantees
+//! The waiting side calls [`register`](AtomicWaker::register) and *then* looks at its condition; the other side makes
+//! the condition true and *then* calls [`wake`](AtomicWaker::wake) or [`take`](AtomicWaker::take). Then either the
+//! waiting side sees the condition, or its waker is woken. A waker that is put in comes out exactly once.
+//!
+//! # The state word
+//! A generation in the upper bits, which every registration bumps, and three bits:
+//!
+//! | bits            | meaning                                    | `take` makes of it         | who may leave it         |
+//! |-----------------|--------------------------------------------|----------------------------|--------------------------|
+//! | none            | no waker                                   | itself (a barrier)         | `register`               |
+//! | `ARMED`         | `data` and `vtable` hold a waker           | none, and has the waker    | whoever wins the exchange|
+//! | `WRITING`       | a `register` writes `data` and `vtable`    | `WRITING` + `WOKEN`        | that `register`          |
+//! | `WRITING WOKEN` | the same, and a wake came meanwhile        | itself                     | that `register`: it wakes|
+//!
+//! # Who may touch what
+//! `data` and `vtable` are written only by whoever set `WRITING`, or by the one caller of `register_exclusive` while
+//! `ARMED` is clear. Anyone may read them, and the pair may then be torn: it means something only for who has taken
+//! `ARMED` away with a compare-exchange that started from the state it had read before the pair. A generation is armed
+//! once and every change of the word is a read-modify-write, so exactly one exchange ends it, and before that end
+//! nobody writes the pair. 2^61 registrations do not happen, so a generation does not come back.
+//!
+//! # The race
+//! Both sides do a read-modify-write on one word, `take` also when there is no waker. If that of `take` comes second it
+//! finds the waker; if it comes first, that of `register` reads from it, and the waiting side sees the condition.
+//!
+//! # User code
+//! The functions of a waker's vtable may panic and may call back into the same object. `clone` is called before the
+//! state is touched, `wake` and `drop` after it is whole again.
+//!
+//! # Where it comes from
+//! The contract of futures' `AtomicWaker`. That one keeps the waker in a cell, so that a wake needs a second
+//! read-modify-write to give the cell back; reading the pair ahead and claiming it by generation saves that one.
+#![expect(
+    unsafe_code,
+    reason = "a waker is kept as two atomic words and put together again by its owner"
+)]
+
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ptr;
+use std::task::{RawWakerVTable, Waker};
+
+use crate::primitive::atomic::{
+    AtomicPtr, AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed},
+};
+
+/// `data` and `vtable` hold a waker that whoever clears this bit owns.
+const ARMED: u64 = 1;
+/// A `register` is between its two steps.
+const WRITING: u64 = 2;
+/// A wake came while `WRITING`.
+const WOKEN: u64 = 4;
+const BITS: u64 = ARMED | WRITING | WOKEN;
+/// One generation.
+const GENERATION: u64 = BITS + 1;
+
+/// A slot for the waker of one waiting task, which any thread may wake.
+///
+/// Registering the waker that is already there costs no read-modify-write, registering anew two (one with
+/// [`register_exclusive`](Self::register_exclusive)), waking one.
+///
+/// # Examples
+/// ```
+/// use std::sync::atomic::{AtomicBool, Ordering};
+/// use std::task::{Context, Poll};
+/// use rt_sync::atomic_waker::AtomicWaker;
+///
+/// struct Flag {
+///     set: AtomicBool,
+///     waker: AtomicWaker,
+/// }
+///
+/// impl Flag {
+///     fn set(&self) {
+///         self.set.store(true, Ordering::Relaxed);
+///         self.waker.wake();
+///     }
+///
+///     fn poll_set(&self, cx: &mut Context<'_>) -> Poll<()> {
+///         self.waker.register(cx.waker());
+///         if self.set.load(Ordering::Relaxed) {
+///             Poll::Ready(())
+///         } else {
+///             Poll::Pending
+///         }
+///     }
+/// }
+/// ```
+pub struct AtomicWaker {
+    state: AtomicU64,
+    data: AtomicPtr<()>,
+    vtable: AtomicPtr<RawWakerVTable>,
+}
+
+impl AtomicWaker {
+    /// A slot without a waker.
+    #[cfg(not(rt_loom))]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            state: AtomicU64::new(0),
+            data: AtomicPtr::new(ptr::null_mut()),
+            vtable: AtomicPtr::new(ptr::null_mut()),
+        }
+    }
+
+    /// A slot without a waker.
+    #[cfg(rt_loom)]
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            state: AtomicU64::new(0),
+            data: AtomicPtr::new(ptr::null_mut()),
+            vtable: AtomicPtr::new(ptr::null_mut()),
+        }
+    }
+
+    /// Makes `waker` the one that the next [`wake`](Self::wake) wakes. Look at the condition afterwards, not before.
+    ///
+    /// The waker is cloned only if it would not wake the same task as the one that is there. The one that was there is
+    /// dropped without being woken.
+    ///
+    /// There is room for one waiting side. When two call this at the same time, one of them may be woken at once
+    /// instead of being registered, and afterwards only one of them is registered.
+    #[inline]
+    pub fn register(&self, waker: &Waker) {
+        if !self.holds(waker) {
+            self.replace(waker);
+        }
+    }
+
+    /// Same as [`register`](Self::register), with one read-modify-write less where no waker is left from before.
+    ///
+    /// # Safety
+    /// No other thread is in `register` or `register_exclusive` of the same object at the same time, as is the case
+    /// where the waiting side is borrowed mutably. ([`take`](Self::take), [`wake`](Self::wake) and
+    /// [`clear`](Self::clear) may come from anywhere.)
+    #[inline]
+    pub unsafe fn register_exclusive(&self, waker: &Waker) {
+        if self.holds(waker) {
+            return;
+        }
+        let new = ManuallyDrop::new(waker.clone());
+        // What is left from before, if anything. After this `ARMED` is clear, and only we set it.
+        let old = self.take();
+        self.write(&new);
+        let state = self.state.load(Relaxed) & !BITS;
+        // Release: whoever takes the waker sees the pair. Acquire: what came before a `take` that found no waker is
+        // seen when the caller looks at its condition.
+        let before = self
+            .state
+            .swap(state.wrapping_add(GENERATION) | ARMED, AcqRel);
+        debug_assert_eq!(before, state, "two threads in register_exclusive");
+        drop(old);
+    }
+
+    /// Takes the waker out, if there is one, without waking it.
+    ///
+    /// A `register` that is half-way is made to wake its waker itself.
+    #[inline]
+    pub fn take(&self) -> Option<Waker> {
+        // Acquire: the pair that belongs to this state is seen (from the publishing step of `register`).
+        let mut state = self.state.load(Acquire);
+        loop {
+            let pair = self.pair();
+            let next = if state & ARMED != 0 {
+                state & !BITS
+            } else if state & WRITING != 0 {
+                state | WOKEN
+            } else {
+                state
+            };
+            // Release: a later `register` sees what the caller did before; also when there is no waker. Acquire: as
+            // above, and the owner of the waker is ordered after who had it before.
+            match self.state.compare_exchange(state, next, AcqRel, Acquire) {
+                Ok(_) if state & ARMED != 0 => {
+                    // SAFETY: the exchange took `ARMED` from the state that was read before the pair (module head, "Who
+                    // may touch what").
+                    return Some(unsafe { pair.into_waker() });
+                }
+                Ok(_) => return None,
+                // Somebody else made a step: they took the waker, or the waiting side went on.
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    /// Wakes the waker, if there is one, and leaves the slot empty.
+    #[inline]
+    pub fn wake(&self) {
+        if let Some(waker) = self.take() {
+            waker.wake();
+        }
+    }
+
+    /// Drops the waker, if there is one: for the waiting side, when it goes.
+    #[inline]
+    pub fn clear(&self) {
+        drop(self.take());
+    }
+
+    /// Whether a waker like this one is there, so that nothing needs to be done: a later `take` finds it, and an
+    /// earlier one that this thread does not see yet is followed by a wake that this poll has not consumed.
+    #[inline]
+    fn holds(&self, waker: &Waker) -> bool {
+        // Acquire: the pair was written before `ARMED`, maybe by another thread that polled this task.
+        self.state.load(Acquire) & ARMED != 0
+            && self.data.load(Relaxed).cast_const() == waker.data()
+            && ptr::eq(self.vtable.load(Relaxed), waker.vtable())
+    }
+
+    /// The slow part of `register`.
+    fn replace(&self, waker: &Waker) {
+        // User code, before the state is touched.
+        let new = ManuallyDrop::new(waker.clone());
+
+        // Step 1: get the right to write. Whatever was armed is ours then.
+        // Acquire here and below: as in `take`.
+        let mut state = self.state.load(Acquire);
+        let old = loop {
+            if state & WRITING != 0 {
+                // Two waiting sides: this one polls again.
+                ManuallyDrop::into_inner(new).wake();
+                return;
+            }
+            let pair = self.pair();
+            let next = state & !BITS | WRITING;
+            match self.state.compare_exchange(state, next, AcqRel, Acquire) {
+                Ok(_) if state & ARMED != 0 => {
+                    state = next;
+                    // SAFETY: the exchange took `ARMED` from the state that was read before the pair (module head).
+                    break Some(unsafe { pair.into_waker() });
+                }
+                Ok(_) => {
+                    state = next;
+                    break None;
+                }
+                Err(now) => state = now,
+            }
+        };
+
+        // Step 2.
+        self.write(&new);
+
+        // Step 3: publish. Only we leave `WRITING`. AcqRel: as in `register_exclusive`.
+        let next = (state & !BITS).wrapping_add(GENERATION) | ARMED;
+        let before = self.state.swap(next, AcqRel);
+        if before & WOKEN != 0 {
+            self.wake();
+        }
+        drop(old);
+    }
+
+    #[inline]
+    fn pair(&self) -> Pair {
+        Pair {
+            data: self.data.load(Relaxed),
+            vtable: self.vtable.load(Relaxed),
+        }
+    }
+
+    #[inline]
+    fn write(&self, waker: &Waker) {
+        self.data.store(waker.data().cast_mut(), Relaxed);
+        self.vtable
+            .store(ptr::from_ref(waker.vtable()).cast_mut(), Relaxed);
+    }
+}
+
+/// What `data` and `vtable` said, maybe torn.
+#[derive(Clone, Copy)]
+struct Pair {
+    data: *mut (),
+    vtable: *mut RawWakerVTable,
+}
+
+impl Pair {
+    /// # Safety
+    /// The pair was written by one `write`, and the caller owns that waker.
+    #[inline]
+    unsafe fn into_waker(self) -> Waker {
+        // SAFETY: `write` stored a `&'static RawWakerVTable`.
+        let vtable = unsafe { &*self.vtable.cast_const() };
+        // SAFETY: both words come from one waker that was not dropped, and that the caller owns.
+        unsafe { Waker::new(self.data.cast_const(), vtable) }
+    }
+}
+
+impl Drop for AtomicWaker {
+    fn drop(&mut self) {
+        // Relaxed: whoever hands us the only reference has ordered everything before.
+        if self.state.load(Relaxed) & ARMED != 0 {
+            // SAFETY: nobody else has a reference, so the waker is ours.
+            drop(unsafe { self.pair().into_waker() });
+        }
+    }
+}
+
+impl Default for AtomicWaker {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for AtomicWaker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AtomicWaker")
+            .field("registered", &(self.state.load(Relaxed) & ARMED != 0))
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,198 @@
+//! Wakers collected under a lock, to be woken after it.
+//!
+//! # What it guarantees
+//! A waker that is pushed is woken exactly once: by [`wake_all`](WakeBatch::wake_all), or when the batch is dropped.
+//! One that panics does not keep the others from being woken.
+//!
+//! # Who may touch what
+//! The batch has one owner. Of `wakers`, exactly `next..len` is initialised.
+#![expect(
+    unsafe_code,
+    reason = "an array that is filled in part; clearing it first would cost more than most batches"
+)]
+
+use std::any::Any;
+use std::fmt;
+use std::mem::{self, MaybeUninit};
+use std::panic::{self, AssertUnwindSafe};
+use std::task::Waker;
+use std::thread;
+
+/// Room of a batch: 512 bytes of stack, and a lock that is given back after at most so many wakers.
+pub const CAPACITY: usize = 32;
+
+/// Some wakers, collected while a lock is held and woken when it is not.
+///
+/// # Examples
+/// ```
+/// use std::sync::Mutex;
+/// use std::task::Waker;
+/// use rt_sync::wake_batch::WakeBatch;
+///
+/// fn wake_everybody(waiting: &Mutex<Vec<Waker>>) {
+///     let mut batch = WakeBatch::new();
+///     loop {
+///         let mut waiting = waiting.lock().unwrap();
+///         while !batch.is_full()
+///             && let Some(waker) = waiting.pop()
+///         {
+///             batch.push(waker);
+///         }
+///         let more = !waiting.is_empty();
+///         drop(waiting);
+///         batch.wake_all();
+///         if !more {
+///             return;
+///         }
+///     }
+/// }
+/// ```
+pub struct WakeBatch {
+    wakers: [MaybeUninit<Waker>; CAPACITY],
+    next: usize,
+    len: usize,
+}
+
+impl WakeBatch {
+    /// An empty batch.
+    #[inline]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            wakers: [const { MaybeUninit::uninit() }; CAPACITY],
+            next: 0,
+            len: 0,
+        }
+    }
+
+    /// Whether [`push`](Self::push) would find no room.
+    #[inline]
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        self.len == CAPACITY
+    }
+
+    /// Whether there is nothing to wake.
+    #[inline]
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.next == self.len
+    }
+
+    /// How many wakers wait to be woken.
+    #[inline]
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len - self.next
+    }
+
+    /// Adds a waker. Runs no user code.
+    ///
+    /// # Panics
+    /// If the batch [is full](Self::is_full).
+    #[inline]
+    #[track_caller]
+    pub fn push(&mut self, waker: Waker) {
+        let Some(slot) = self.wakers.get_mut(self.len) else {
+            // The waker must not be dropped here, maybe under a lock, and even less be lost.
+            mem::forget(waker);
+            panic!(
+                "a WakeBatch holds {CAPACITY} wakers; ask `is_full` and call `wake_all` before the next `push`"
+            );
+        };
+        slot.write(waker);
+        self.len += 1;
+    }
+
+    /// Wakes all, in the order in which they were pushed, and leaves the batch empty.
+    ///
+    /// # Panics
+    /// If a waker panics. All others have been woken then; the first panic is the one that goes on.
+    #[inline]
+    pub fn wake_all(&mut self) {
+        if let Some(payload) = self.wake_all_caught() {
+            panic::resume_unwind(payload);
+        }
+    }
+
+    /// Same as [`wake_all`](Self::wake_all), but gives the payload of the first panic back: for callers that have
+    /// nothing to do with who owns the wakers.
+    #[inline]
+    pub fn wake_all_caught(&mut self) -> Option<Box<dyn Any + Send>> {
+        if self.is_empty() {
+            return None;
+        }
+        self.wake_some()
+    }
+
+    fn wake_some(&mut self) -> Option<Box<dyn Any + Send>> {
+        let mut first = None;
+        // One `catch_unwind` serves all wakers up to the next panic.
+        while let Err(payload) = panic::catch_unwind(AssertUnwindSafe(|| {
+            while let Some(waker) = self.pop() {
+                waker.wake();
+            }
+        })) {
+            if first.is_none() {
+                first = Some(payload);
+            } else {
+                // Its destructor is user code once more, and nobody is left to hear of a panic in it.
+                mem::forget(payload);
+            }
+        }
+        first
+    }
+
+    /// The oldest waker.
+    #[inline]
+    fn pop(&mut self) -> Option<Waker> {
+        if self.is_empty() {
+            self.next = 0;
+            self.len = 0;
+            return None;
+        }
+        let slot = &self.wakers[self.next];
+        self.next += 1;
+        // SAFETY: the slot was in `next..len`, so it is initialised, and it no longer is in there (module head).
+        Some(unsafe { slot.assume_init_read() })
+    }
+}
+
+impl Drop for WakeBatch {
+    /// Wakes what is left: a wake that is lost is a task that hangs.
+    fn drop(&mut self) {
+        if let Some(payload) = self.wake_all_caught() {
+            if thread::panicking() {
+                mem::forget(payload);
+            } else {
+                panic::resume_unwind(payload);
+            }
+        }
+    }
+}
+
+impl Default for WakeBatch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Extend<Waker> for WakeBatch {
+    /// Pushes every waker, and wakes the batch whenever it is full. Not for use under a lock.
+    fn extend<I: IntoIterator<Item = Waker>>(&mut self, wakers: I) {
+        for waker in wakers {
+            if self.is_full() {
+                self.wake_all();
+            }
+            self.push(waker);
+        }
+    }
+}
+
+impl fmt::Debug for WakeBatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WakeBatch")
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}
