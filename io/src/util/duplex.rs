@@ -1,0 +1,316 @@
+//! A pair of connected streams in memory.
+//!
+//! # What it guarantees
+//! What one end writes the other end reads, in order, with at most `max_buf` bytes under way in each direction: a
+//! writer waits while the pipe is full. When an end is dropped or closed its peer reads what is left and then the end
+//! of the stream; writing to an end that is gone gives `BrokenPipe`.
+//!
+//! # Who may touch what
+//! Two pipes, each behind one lock, each with one reader and one writer. No waker is cloned, woken or dropped while
+//! the lock is held: see [`Pipe::poll_with`].
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::{self, IoSlice, IoSliceMut, Read};
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker, ready};
+
+use futures_io::{AsyncRead, AsyncWrite};
+use rt_sync::coop;
+use rt_sync::primitive::{Arc, Mutex};
+use rt_sync::wait::{self, WaitKind};
+
+/// One end of a pair made by [`duplex`].
+///
+/// Dropping it closes both directions.
+pub struct DuplexStream {
+    incoming: Arc<Pipe>,
+    outgoing: Arc<Pipe>,
+    site: &'static Location<'static>,
+}
+
+/// Makes two connected streams; each direction holds at most `max_buf` bytes.
+///
+/// # Panics
+/// If `max_buf` is 0: such a pipe could never carry a byte.
+///
+/// # Examples
+/// ```
+/// use rt_io::util::{AsyncReadExt, AsyncWriteExt, duplex};
+///
+/// # futures_lite::future::block_on(async {
+/// let (mut client, mut server) = duplex(64);
+/// client.write_all(b"ping").await?;
+/// drop(client);
+/// let mut got = String::new();
+/// server.read_to_string(&mut got).await?;
+/// assert_eq!(got, "ping");
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
+#[must_use]
+#[track_caller]
+pub fn duplex(max_buf: usize) -> (DuplexStream, DuplexStream) {
+    assert!(
+        max_buf > 0,
+        "a duplex pipe of 0 bytes can never carry anything: give it at least 1"
+    );
+    let site = Location::caller();
+    let (one, two) = (Arc::new(Pipe::new(max_buf)), Arc::new(Pipe::new(max_buf)));
+    let left = DuplexStream {
+        incoming: one.clone(),
+        outgoing: two.clone(),
+        site,
+    };
+    let right = DuplexStream {
+        incoming: two,
+        outgoing: one,
+        site,
+    };
+    (left, right)
+}
+
+impl fmt::Debug for DuplexStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DuplexStream")
+            .field("site", &self.site)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for DuplexStream {
+    fn drop(&mut self) {
+        self.outgoing.close(Side::Writer);
+        self.incoming.close(Side::Reader);
+    }
+}
+
+impl DuplexStream {
+    /// Hands what has arrived, at most `room` bytes of it, to `take`, which says how many bytes it took.
+    pub(crate) fn poll_read_with(
+        &self,
+        cx: &mut Context<'_>,
+        room: usize,
+        mut take: impl FnMut(&mut VecDeque<u8>) -> usize,
+    ) -> Poll<io::Result<usize>> {
+        if room == 0 {
+            return Poll::Ready(Ok(0));
+        }
+        self.incoming
+            .poll_with(cx, Side::Reader, self.site, |state| {
+                if state.bytes.is_empty() {
+                    return state.closed.then_some((Ok(0), false));
+                }
+                let taken = take(&mut state.bytes);
+                Some((Ok(taken), taken > 0))
+            })
+    }
+
+    fn poll_write_with(
+        &self,
+        cx: &mut Context<'_>,
+        empty: bool,
+        mut put: impl FnMut(&mut VecDeque<u8>, usize) -> usize,
+    ) -> Poll<io::Result<usize>> {
+        if empty {
+            return Poll::Ready(Ok(0));
+        }
+        let max = self.outgoing.max;
+        self.outgoing
+            .poll_with(cx, Side::Writer, self.site, |state| {
+                if state.closed {
+                    return Some((Err(broken_pipe()), false));
+                }
+                let room = max - state.bytes.len();
+                (room > 0).then(|| {
+                    let put = put(&mut state.bytes, room);
+                    (Ok(put), put > 0)
+                })
+            })
+    }
+}
+
+impl AsyncRead for DuplexStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_read_with(cx, buf.len(), |bytes| read_both(bytes, buf))
+    }
+
+    fn poll_read_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &mut [IoSliceMut<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let room = bufs.iter().map(|buf| buf.len()).sum();
+        self.poll_read_with(cx, room, |bytes| {
+            let mut taken = 0;
+            for buf in &mut *bufs {
+                taken += read_both(bytes, buf);
+            }
+            taken
+        })
+    }
+}
+
+/// Reads out of both halves of the ring.
+fn read_both(bytes: &mut VecDeque<u8>, buf: &mut [u8]) -> usize {
+    let mut taken = 0;
+    // Twice: reading from a ring gives its first half only.
+    for _ in 0..2 {
+        taken += bytes
+            .read(&mut buf[taken..])
+            .expect("reading from a ring in memory never fails");
+    }
+    taken
+}
+
+impl AsyncWrite for DuplexStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_with(cx, buf.is_empty(), |bytes, room| {
+            let part = &buf[..buf.len().min(room)];
+            bytes.extend(part);
+            part.len()
+        })
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let empty = bufs.iter().all(|buf| buf.is_empty());
+        self.poll_write_with(cx, empty, |bytes, room| {
+            let mut left = room;
+            for buf in bufs {
+                let part = &buf[..buf.len().min(left)];
+                bytes.extend(part);
+                left -= part.len();
+            }
+            room - left
+        })
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.outgoing.close(Side::Writer);
+        Poll::Ready(Ok(()))
+    }
+}
+
+fn broken_pipe() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::BrokenPipe,
+        "write to a duplex stream that was closed or whose other end is gone",
+    )
+}
+
+/// Who uses a pipe; the index of its waker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Reader = 0,
+    Writer = 1,
+}
+
+/// One direction.
+struct Pipe {
+    state: Mutex<State>,
+    max: usize,
+}
+
+#[derive(Default)]
+struct State {
+    bytes: VecDeque<u8>,
+    /// One of the two sides is gone: no byte comes in any more.
+    closed: bool,
+    /// Who waits, by [`Side`].
+    waiting: [Option<Waker>; 2],
+}
+
+impl Pipe {
+    fn new(max: usize) -> Self {
+        Self {
+            state: Mutex::new(State::default()),
+            max,
+        }
+    }
+
+    /// Runs `attempt` on the state. `None` means that it cannot proceed: then the task is kept as waiting. The flag
+    /// beside a result says that the other side may have something to do now.
+    ///
+    /// A waker is cloned between two attempts, with the lock released; a waker that was replaced is dropped, and the
+    /// other side woken, after the release.
+    fn poll_with<R>(
+        &self,
+        cx: &mut Context<'_>,
+        side: Side,
+        site: &'static Location<'static>,
+        mut attempt: impl FnMut(&mut State) -> Option<(R, bool)>,
+    ) -> Poll<R> {
+        let unit = ready!(coop::poll_proceed(cx));
+        let mut own: Option<Waker> = None;
+        loop {
+            let mut state = self.state.lock();
+            if let Some((result, changed)) = attempt(&mut state) {
+                let other = if changed {
+                    state.waiting[1 - side as usize].take()
+                } else {
+                    None
+                };
+                drop(state);
+                unit.made_progress();
+                if let Some(other) = other {
+                    other.wake();
+                }
+                return Poll::Ready(result);
+            }
+            let slot = &mut state.waiting[side as usize];
+            let replaced = if slot.as_ref().is_some_and(|kept| kept.will_wake(cx.waker())) {
+                None
+            } else if let Some(own) = own.take() {
+                slot.replace(own)
+            } else {
+                drop(state);
+                own = Some(cx.waker().clone());
+                continue;
+            };
+            drop(state);
+            drop(replaced);
+            wait::record(
+                match side {
+                    Side::Reader => WaitKind::Read,
+                    Side::Writer => WaitKind::Write,
+                },
+                site,
+            );
+            return Poll::Pending;
+        }
+    }
+
+    /// `side` goes: its own waker is dropped, the other side's is woken. A reader that goes frees what is left.
+    fn close(&self, side: Side) {
+        let mut state = self.state.lock();
+        let first = !std::mem::replace(&mut state.closed, true);
+        let own = state.waiting[side as usize].take();
+        let other = state.waiting[1 - side as usize].take();
+        let unread = match side {
+            Side::Reader => std::mem::take(&mut state.bytes),
+            Side::Writer => VecDeque::new(),
+        };
+        drop(state);
+        drop((own, unread));
+        if let Some(other) = other.filter(|_| first) {
+            other.wake();
+        }
+    }
+}
