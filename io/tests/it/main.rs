@@ -1,0 +1,5 @@
+//! Behaviour of `rt-io` as its users see it.
+
+mod copy;
+mod duplex;
+mod support;
