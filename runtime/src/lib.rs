@@ -1,1 +1,3 @@
 //! `rt`: a multi-threaded async runtime.
+
+pub mod task;

@@ -1,0 +1,165 @@
+//! One task's allocation: header, scheduler, and the future that becomes the output.
+#![expect(unsafe_code, reason = "the future and the output share one place, guarded by the state word")]
+
+use std::future::Future;
+use std::panic::Location;
+use std::pin::Pin;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use rt_sync::primitive::atomic::AtomicU32;
+use rt_sync::primitive::cell::UnsafeCell;
+use rt_sync::wait::WaitSlot;
+
+use super::header::{Header, Vtable};
+use super::state::State;
+use super::{Id, JoinError, Schedule};
+
+/// See `task/mod.rs` for the access rules.
+#[repr(C)]
+pub(super) struct Cell<F: Future, S> {
+    /// First, so that a pointer to the cell is a pointer to the header.
+    pub(super) header: Header,
+    pub(super) scheduler: S,
+    stage: UnsafeCell<Stage<F>>,
+}
+
+enum Stage<F: Future> {
+    Future(F),
+    Output(Result<F::Output, JoinError>),
+    Empty,
+}
+
+impl<F: Future, S: Schedule> Cell<F, S> {
+    /// Makes a task on the heap; the future is moved once, into its final place.
+    #[inline]
+    pub(super) fn allocate(
+        future: F,
+        scheduler: S,
+        vtable: &'static Vtable,
+        (id, name, site): (Id, Option<Arc<str>>, &'static Location<'static>),
+        listed: bool,
+    ) -> NonNull<Header> {
+        let cell = Box::new(Cell {
+            header: Header {
+                state: State::new(listed),
+                vtable,
+                wait: WaitSlot::new(),
+                polls: AtomicU32::new(0),
+                list_key: AtomicU32::new(0),
+                id,
+                site,
+                name: name.map(Box::new),
+                join_waker: UnsafeCell::new(None),
+            },
+            scheduler,
+            stage: UnsafeCell::new(Stage::Future(future)),
+        });
+        NonNull::from(Box::leak(cell)).cast()
+    }
+
+    /// # Safety
+    /// `ptr` is the header of a live task of these very types.
+    #[inline]
+    pub(super) unsafe fn from_header<'a>(ptr: NonNull<Header>) -> &'a Self {
+        // SAFETY: `repr(C)` with the header first; types by the caller's promise.
+        unsafe { ptr.cast::<Self>().as_ref() }
+    }
+
+    /// # Safety
+    /// As [`from_header`](Self::from_header), and no reference to the task is left.
+    pub(super) unsafe fn free(ptr: NonNull<Header>) {
+        // SAFETY: made by `Box::leak` in `allocate`, and the caller is the last.
+        drop(unsafe { Box::from_raw(ptr.cast::<Self>().as_ptr()) });
+    }
+
+    /// Polls the future in place.
+    ///
+    /// # Safety
+    /// The caller holds `RUNNING`, and is where the scheduler lets the future run (task/mod.rs, rules 2 and 5).
+    #[inline]
+    pub(super) unsafe fn poll(&self, cx: &mut Context<'_>) -> Poll<F::Output> {
+        self.stage.with_mut(|stage| {
+            // SAFETY: rule 2: nobody else looks at the stage while we hold `RUNNING`.
+            let stage = unsafe { &mut *stage };
+            let Stage::Future(future) = stage else {
+                unreachable!("a task was polled after its end");
+            };
+            // SAFETY: the cell is on the heap and the future is dropped in place before it is overwritten (`set`).
+            let future = unsafe { Pin::new_unchecked(future) };
+            future.poll(cx)
+        })
+    }
+
+    /// Drops what the stage holds and puts the output there.
+    ///
+    /// # Safety
+    /// As [`poll`](Self::poll).
+    pub(super) unsafe fn set_output(&self, output: Result<F::Output, JoinError>) {
+        // SAFETY: the caller's promise; passed on.
+        unsafe { self.set(Stage::Output(output)) };
+    }
+
+    /// Drops the future, or the output. A destructor that panics leaves the stage empty.
+    ///
+    /// # Safety
+    /// As [`poll`](Self::poll); or the task is complete and the output is the caller's (rule 4).
+    pub(super) unsafe fn clear(&self) {
+        // SAFETY: the caller's promise; passed on.
+        unsafe { self.set(Stage::Empty) };
+    }
+
+    /// Takes the output out.
+    ///
+    /// # Safety
+    /// The task is complete and the output is the caller's (rule 4).
+    pub(super) unsafe fn take(&self) -> Option<Result<F::Output, JoinError>> {
+        self.stage.with_mut(|stage| {
+            // SAFETY: rule 4: nobody else looks at the stage. What is moved out is an output, which is not pinned.
+            match unsafe { ptr::replace(stage, Stage::Empty) } {
+                Stage::Output(output) => Some(output),
+                Stage::Future(_) => unreachable!("the output of a task was read before its end"),
+                Stage::Empty => None,
+            }
+        })
+    }
+
+    /// Whether the output is a panic that nobody took, and which.
+    ///
+    /// # Safety
+    /// As [`take`](Self::take).
+    pub(super) unsafe fn peek_error(&self) -> Option<&JoinError> {
+        self.stage.with(|stage| {
+            // SAFETY: rule 4: nobody else changes the stage.
+            match unsafe { &*stage } {
+                Stage::Output(Err(error)) => Some(error),
+                _ => None,
+            }
+        })
+    }
+
+    /// # Safety
+    /// As [`poll`](Self::poll) or [`clear`](Self::clear).
+    unsafe fn set(&self, next: Stage<F>) {
+        struct Write<F: Future> {
+            to: *mut Stage<F>,
+            next: Option<Stage<F>>,
+        }
+        impl<F: Future> Drop for Write<F> {
+            fn drop(&mut self) {
+                // What stood there is dropped by now, even if its destructor panicked half-way.
+                if let Some(next) = self.next.take() {
+                    // SAFETY: `to` comes from the cell, and its old content was dropped in place.
+                    unsafe { ptr::write(self.to, next) };
+                }
+            }
+        }
+        self.stage.with_mut(|stage| {
+            let _write = Write { to: stage, next: Some(next) };
+            // SAFETY: nobody else looks at the stage; `_write` fills it again, also when this unwinds. Dropping in
+            // place keeps the promise that pins the future.
+            unsafe { ptr::drop_in_place(stage) };
+        });
+    }
+}

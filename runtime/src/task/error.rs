@@ -1,0 +1,202 @@
+//! Why a task gave no output: it panicked, was cancelled, or its runtime closed.
+
+use std::any::Any;
+use std::error::Error;
+use std::fmt;
+use std::panic::Location;
+use std::sync::atomic::{AtomicBool, Ordering::AcqRel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Id;
+
+/// The error of awaiting a [`JoinHandle`](super::JoinHandle): the task has no output.
+pub struct JoinError {
+    id: Id,
+    kind: Kind,
+}
+
+enum Kind {
+    Cancelled,
+    Closed,
+    /// A thread could not be had: the text of the OS.
+    NoThread(String),
+    Panic {
+        /// Behind a lock only to make the error `Sync`.
+        payload: Mutex<Box<dyn Any + Send + 'static>>,
+        report: Arc<PanicReport>,
+    },
+}
+
+/// What is told about a panic that nobody retrieves. Never the payload itself, only its message.
+#[derive(Debug)]
+pub(crate) struct PanicReport {
+    pub(crate) id: Id,
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) site: &'static Location<'static>,
+    pub(crate) message: Option<Box<str>>,
+    settled: AtomicBool,
+}
+
+impl PanicReport {
+    pub(crate) fn new(
+        id: Id,
+        name: Option<Arc<str>>,
+        site: &'static Location<'static>,
+        payload: &(dyn Any + Send),
+    ) -> Arc<Self> {
+        let message = message_of(payload).map(Box::from);
+        Arc::new(Self { id, name, site, message, settled: AtomicBool::new(false) })
+    }
+
+    /// Claims the right to deal with this panic; `true` for the first who asks.
+    ///
+    /// Either the handle hands the error to its owner, or one of the report's occasions writes the report.
+    pub(crate) fn settle(&self) -> bool {
+        // AcqRel: a single claim; nothing else is published by it.
+        !self.settled.swap(true, AcqRel)
+    }
+}
+
+impl fmt::Display for PanicReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "task {}", self.id)?;
+        if let Some(name) = &self.name {
+            write!(f, " '{name}'")?;
+        }
+        write!(f, " spawned at {} panicked", self.site)?;
+        match &self.message {
+            Some(message) => write!(f, ": {message}"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn message_of(payload: &(dyn Any + Send)) -> Option<&str> {
+    payload.downcast_ref::<&'static str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+}
+
+impl JoinError {
+    pub(crate) fn cancelled(id: Id) -> Self {
+        Self { id, kind: Kind::Cancelled }
+    }
+
+    pub(crate) fn closed(id: Id) -> Self {
+        Self { id, kind: Kind::Closed }
+    }
+
+    pub(crate) fn no_thread(id: Id, text: String) -> Self {
+        Self { id, kind: Kind::NoThread(text) }
+    }
+
+    pub(crate) fn panicked(payload: Box<dyn Any + Send + 'static>, report: Arc<PanicReport>) -> Self {
+        Self { id: report.id, kind: Kind::Panic { payload: Mutex::new(payload), report } }
+    }
+
+    pub(crate) fn report(&self) -> Option<&Arc<PanicReport>> {
+        match &self.kind {
+            Kind::Panic { report, .. } => Some(report),
+            _ => None,
+        }
+    }
+
+    /// The task's number.
+    #[must_use]
+    pub fn id(&self) -> Id {
+        self.id
+    }
+
+    /// Whether the task was stopped before its end: by an abort, or because its runtime closed.
+    ///
+    /// [`is_aborted`](Self::is_aborted) and [`is_runtime_closed`](Self::is_runtime_closed) tell the two apart.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self.kind, Kind::Cancelled | Kind::Closed)
+    }
+
+    /// Whether the task was aborted through a handle.
+    #[must_use]
+    pub fn is_aborted(&self) -> bool {
+        matches!(self.kind, Kind::Cancelled)
+    }
+
+    /// Whether the task's runtime shut down before the task was over, or before it was spawned.
+    #[must_use]
+    pub fn is_runtime_closed(&self) -> bool {
+        matches!(self.kind, Kind::Closed)
+    }
+
+    /// Whether a blocking closure was given up since the operating system refused a thread for it.
+    #[must_use]
+    pub fn is_out_of_threads(&self) -> bool {
+        matches!(self.kind, Kind::NoThread(_))
+    }
+
+    /// Whether the task panicked.
+    #[must_use]
+    pub fn is_panic(&self) -> bool {
+        matches!(self.kind, Kind::Panic { .. })
+    }
+
+    /// The payload of the panic, as for [`std::panic::resume_unwind`].
+    ///
+    /// # Panics
+    /// If the task did not panic; [`try_into_panic`](Self::try_into_panic) does not.
+    #[must_use]
+    #[track_caller]
+    pub fn into_panic(self) -> Box<dyn Any + Send + 'static> {
+        match self.try_into_panic() {
+            Ok(payload) => payload,
+            Err(error) => panic!("JoinError::into_panic called on an error that is no panic: {error}"),
+        }
+    }
+
+    /// The payload of the panic.
+    ///
+    /// # Errors
+    /// The error itself, if the task did not panic.
+    pub fn try_into_panic(self) -> Result<Box<dyn Any + Send + 'static>, JoinError> {
+        match self.kind {
+            Kind::Panic { payload, .. } => Ok(payload.into_inner().unwrap_or_else(PoisonError::into_inner)),
+            kind => Err(Self { id: self.id, kind }),
+        }
+    }
+}
+
+impl fmt::Display for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let id = self.id;
+        match &self.kind {
+            Kind::Cancelled => write!(f, "task {id} was cancelled"),
+            Kind::Closed => write!(f, "task {id} did not end: its runtime closed"),
+            Kind::NoThread(text) => {
+                write!(f, "blocking task {id} did not run: no thread could be started for it: {text}")
+            }
+            Kind::Panic { report, .. } => match &report.message {
+                Some(message) => write!(f, "task {id} panicked: {message}"),
+                None => write!(f, "task {id} panicked"),
+            },
+        }
+    }
+}
+
+impl fmt::Debug for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match &self.kind {
+            Kind::Cancelled => "Cancelled",
+            Kind::Closed => "RuntimeClosed",
+            Kind::NoThread(_) => "OutOfThreads",
+            Kind::Panic { report, .. } => {
+                return write!(f, "JoinError::Panic({:?}, {:?})", self.id, report.message);
+            }
+        };
+        write!(f, "JoinError::{kind}({:?})", self.id)
+    }
+}
+
+impl Error for JoinError {}
+
+impl From<JoinError> for std::io::Error {
+    fn from(error: JoinError) -> Self {
+        std::io::Error::other(error)
+    }
+}

@@ -1,0 +1,253 @@
+//! The life of a task, step by step: poll, completion, cancellation, and the end of its handle.
+//!
+//! User code runs here and nowhere else in `task/`: the future's `poll` and destructor, the output's destructor, the
+//! joiner's waker. Each call is guarded by `catch_unwind`, with the state word whole at that moment: a panic in `poll`
+//! ends the task with an error, a panic in a destructor is reported and goes no further.
+#![expect(unsafe_code, reason = "works on the task cell under the rights that the state word hands out")]
+
+use std::any::Any;
+use std::future::Future;
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+use std::task::{Context, Poll, Waker};
+
+use rt_sync::primitive::atomic::Ordering::Relaxed;
+use rt_sync::{coop, wait};
+
+use super::cell::Cell;
+use super::error::PanicReport;
+use super::header::{Header, Vtable};
+use super::id::set_current;
+use super::raw::Runnable;
+use super::state::{Completed, EndPoll, StartPoll};
+use super::{JoinError, Schedule, waker};
+
+/// The functions of one type of future and scheduler.
+pub(super) struct Functions<F, S>(std::marker::PhantomData<(F, S)>);
+
+impl<F: Future, S: Schedule> Functions<F, S> {
+    pub(super) const VTABLE: Vtable = Vtable {
+        poll: poll::<F, S>,
+        schedule: schedule::<F, S>,
+        cancel_claimed: cancel_claimed::<F, S>,
+        take_output: take_output::<F, S>,
+        drop_output: drop_output::<F, S>,
+        dealloc: dealloc::<F, S>,
+    };
+}
+
+/// # Safety
+/// The caller owns a `Runnable` of this task and gives it up.
+unsafe fn poll<F: Future, S: Schedule>(ptr: NonNull<Header>) {
+    // SAFETY: the vtable belongs to this type, and the `Runnable`'s reference keeps the task alive.
+    let cell = unsafe { Cell::<F, S>::from_header(ptr) };
+    match cell.header.state.start_poll() {
+        StartPoll::Poll => {}
+        StartPoll::Cancel => return cancel(cell, 1),
+        StartPoll::Gone => return drop_refs(cell, 1),
+    }
+    let header = &cell.header;
+    header.polls.store(header.polls.load(Relaxed).wrapping_add(1), Relaxed);
+    match poll_future(cell, ptr) {
+        Ok(Poll::Pending) => {
+            header.wait.store(wait::take());
+            match header.state.end_poll() {
+                EndPoll::Idle => {}
+                EndPoll::Dealloc => free(cell),
+                // SAFETY: `Reschedule` leaves us the right to poll and its reference.
+                EndPoll::Reschedule => cell.scheduler.schedule_again(unsafe { Runnable::from_raw(ptr) }),
+                EndPoll::Cancel => cancel(cell, 1),
+            }
+        }
+        Ok(Poll::Ready(output)) => finish(cell, Ok(output), 1),
+        Err(payload) => {
+            let error = panic_error(cell, payload);
+            finish(cell, Err(error), 1);
+        }
+    }
+}
+
+/// Polls the future with a fresh budget. The caller holds `RUNNING`.
+#[inline]
+fn poll_future<F: Future, S: Schedule>(
+    cell: &Cell<F, S>,
+    ptr: NonNull<Header>,
+) -> Result<Poll<F::Output>, Box<dyn Any + Send>> {
+    /// Restores the budget also when the poll unwinds.
+    struct Budget(coop::Saved);
+    impl Drop for Budget {
+        #[inline]
+        fn drop(&mut self) {
+            coop::restore(self.0);
+        }
+    }
+    catch_unwind(AssertUnwindSafe(|| {
+        let _budget = Budget(coop::start());
+        let _current = set_current(cell.header.id);
+        // SAFETY: the caller's reference outlives this block.
+        let waker = unsafe { waker::borrowed(ptr) };
+        let mut cx = Context::from_waker(&waker);
+        // SAFETY: the caller holds `RUNNING`, on a thread that the scheduler chose.
+        unsafe { cell.poll(&mut cx) }
+    }))
+}
+
+/// Drops the future and completes with the error that says why. The caller holds `RUNNING` and gives `refs`
+/// references up.
+#[cold]
+fn cancel<F: Future, S: Schedule>(cell: &Cell<F, S>, refs: usize) {
+    let id = cell.header.id;
+    let error = if cell.scheduler.is_closed() { JoinError::closed(id) } else { JoinError::cancelled(id) };
+    finish(cell, Err(error), refs);
+}
+
+/// Stores the result in place of the future, and tells everyone. The caller holds `RUNNING` and gives `refs`
+/// references up.
+#[inline]
+fn finish<F: Future, S: Schedule>(cell: &Cell<F, S>, result: Result<F::Output, JoinError>, refs: usize) {
+    let report = result.as_ref().err().and_then(|error| error.report().cloned());
+    let set_output = || {
+        let _current = set_current(cell.header.id);
+        // SAFETY: the caller holds `RUNNING`. The future is dropped here, before anyone hears of the end. If its
+        // destructor panics, the result stands all the same: it is put there before the unwinding goes on.
+        unsafe { cell.set_output(result) }
+    };
+    if mem::needs_drop::<F>() { contain(cell, set_output) } else { set_output() }
+    // The task leaves the list of the living before its end is seen, so that whoever awaited it does not find it there.
+    let listed = cell.scheduler.release(&cell.header);
+    let completed = cell.header.state.complete();
+    if let Some(report) = report {
+        cell.scheduler.task_panicked(&report, completed != Completed::Detached);
+    }
+    match completed {
+        Completed::Joinable => {}
+        Completed::Detached => clear(cell),
+        Completed::JoinerWaits => wake_joiner(cell),
+    }
+    drop_refs(cell, refs + usize::from(listed));
+}
+
+fn wake_joiner<F: Future, S: Schedule>(cell: &Cell<F, S>) {
+    let waker = cell.header.join_waker.with_mut(|slot| {
+        // SAFETY: rule 3: `JOIN_WAKER` was set when the task completed, so the slot is ours for good.
+        unsafe { (*slot).take() }
+    });
+    if let Some(waker) = waker {
+        contain(cell, || waker.wake());
+    }
+}
+
+/// Drops the output, which is the caller's (rule 4).
+fn clear<F: Future, S: Schedule>(cell: &Cell<F, S>) {
+    // SAFETY: the caller owns the output.
+    let clear = || unsafe { cell.clear() };
+    if mem::needs_drop::<F::Output>() { contain(cell, clear) } else { clear() }
+}
+
+/// Runs user code that must not unwind into an innocent caller.
+fn contain<F: Future, S: Schedule>(cell: &Cell<F, S>, f: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(f)) {
+        cell.scheduler.destructor_panicked(&report_of(cell, &*payload));
+        drop_payload(payload);
+    }
+}
+
+/// A payload's own destructor may panic as well.
+fn drop_payload(payload: Box<dyn Any + Send>) {
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        mem::forget(again);
+    }
+}
+
+#[cold]
+fn report_of<F: Future, S: Schedule>(cell: &Cell<F, S>, payload: &(dyn Any + Send)) -> std::sync::Arc<PanicReport> {
+    PanicReport::new(cell.header.id, cell.header.name().cloned(), cell.header.site, payload)
+}
+
+#[cold]
+fn panic_error<F: Future, S: Schedule>(cell: &Cell<F, S>, payload: Box<dyn Any + Send>) -> JoinError {
+    let report = report_of(cell, &*payload);
+    JoinError::panicked(payload, report)
+}
+
+#[inline]
+fn drop_refs<F: Future, S: Schedule>(cell: &Cell<F, S>, count: usize) {
+    if cell.header.state.ref_dec(count) {
+        free(cell);
+    }
+}
+
+fn free<F: Future, S: Schedule>(cell: &Cell<F, S>) {
+    // SAFETY: every caller has just dropped the last reference.
+    unsafe { dealloc::<F, S>(NonNull::from(cell).cast()) };
+}
+
+/// # Safety
+/// The caller owns a `Runnable` of this task and gives it up.
+unsafe fn schedule<F: Future, S: Schedule>(ptr: NonNull<Header>) {
+    // SAFETY: the vtable belongs to this type, and the `Runnable`'s reference keeps the task alive.
+    let cell = unsafe { Cell::<F, S>::from_header(ptr) };
+    // SAFETY: the caller's promise.
+    cell.scheduler.schedule(unsafe { Runnable::from_raw(ptr) });
+}
+
+/// # Safety
+/// The caller holds `RUNNING` by a claim, and a reference that it keeps.
+unsafe fn cancel_claimed<F: Future, S: Schedule>(ptr: NonNull<Header>) {
+    // SAFETY: the vtable belongs to this type, and the caller's reference keeps the task alive.
+    let cell = unsafe { Cell::<F, S>::from_header(ptr) };
+    cancel(cell, 0);
+}
+
+/// # Safety
+/// The task is complete, the caller is its handle, and `to` points at a `Poll<Result<F::Output, JoinError>>`.
+unsafe fn take_output<F: Future, S: Schedule>(ptr: NonNull<Header>, to: *mut ()) {
+    // SAFETY: the vtable belongs to this type, and the handle's reference keeps the task alive.
+    let cell = unsafe { Cell::<F, S>::from_header(ptr) };
+    // SAFETY: rule 4: the task is complete and has a handle, so the output is the handle's.
+    let Some(result) = (unsafe { cell.take() }) else {
+        panic!("a JoinHandle was polled again after it had given its output");
+    };
+    if let Some(report) = result.as_ref().err().and_then(JoinError::report) {
+        report.settle();
+    }
+    // SAFETY: the caller's promise about the type.
+    let to = unsafe { &mut *to.cast::<Poll<Result<F::Output, JoinError>>>() };
+    *to = Poll::Ready(result);
+}
+
+/// # Safety
+/// The task is complete, and the caller is its handle.
+unsafe fn drop_output<F: Future, S: Schedule>(ptr: NonNull<Header>) {
+    // SAFETY: the vtable belongs to this type, and the handle's reference keeps the task alive.
+    let cell = unsafe { Cell::<F, S>::from_header(ptr) };
+    // SAFETY: rule 4, as in `take_output`.
+    if let Some(report) = unsafe { cell.peek_error() }.and_then(JoinError::report) {
+        cell.scheduler.task_panicked(report, false);
+    }
+    clear(cell);
+}
+
+/// # Safety
+/// No reference to the task is left.
+unsafe fn dealloc<F: Future, S: Schedule>(ptr: NonNull<Header>) {
+    // The future is still there only if its task is in no live list and lost its last waker while it waited: nothing
+    // could ever poll it again. Its destructor must not unwind into whoever dropped that waker.
+    // SAFETY: the caller's promise.
+    let free = || unsafe { Cell::<F, S>::free(ptr) };
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(free)) {
+        drop_payload(payload);
+    }
+}
+
+/// Swaps what lies in the waker slot, for the handle (rule 3).
+///
+/// # Safety
+/// The caller is the handle, and `JOIN_WAKER` is not set.
+pub(super) unsafe fn swap_join_waker(header: &Header, waker: Option<Waker>) -> Option<Waker> {
+    header.join_waker.with_mut(|slot| {
+        // SAFETY: the caller's promise.
+        unsafe { mem::replace(&mut *slot, waker) }
+    })
+}

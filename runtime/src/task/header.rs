@@ -1,0 +1,57 @@
+//! The part of a task that needs no type: what queues, wakers and handles see of it.
+//!
+//! # Who may touch what
+//! See `task/mod.rs`; this file only lays the fields out.
+
+use std::panic::Location;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::task::Waker;
+
+use rt_sync::primitive::atomic::AtomicU32;
+use rt_sync::primitive::cell::UnsafeCell;
+use rt_sync::wait::WaitSlot;
+
+use super::Id;
+use super::state::State;
+
+/// The head of every task's allocation. `Cell` in `cell.rs` is `repr(C)` and starts with it.
+pub(crate) struct Header {
+    pub(super) state: State,
+    pub(super) vtable: &'static Vtable,
+    /// What the task waits for. Written after a poll, by the holder of `RUNNING`.
+    pub(crate) wait: WaitSlot,
+    /// How often the task was polled. Written by the holder of `RUNNING`; wraps.
+    pub(crate) polls: AtomicU32,
+    /// Where the task lies in its live list. Written once, before the task is shared.
+    pub(crate) list_key: AtomicU32,
+    pub(crate) id: Id,
+    /// Where the task was spawned.
+    pub(crate) site: &'static Location<'static>,
+    /// Set before the task is shared. Boxed so that a task without a name pays one word.
+    pub(crate) name: Option<Box<Arc<str>>>,
+    /// Rule 3 of `task/mod.rs`: whose this is depends on `JOIN_WAKER` and `COMPLETE`.
+    pub(super) join_waker: UnsafeCell<Option<Waker>>,
+}
+
+/// What differs from one type of future and scheduler to the next.
+pub(super) struct Vtable {
+    /// Polls once. The caller gives a `Runnable` up.
+    pub(super) poll: unsafe fn(NonNull<Header>),
+    /// Hands a `Runnable`, which the caller gives up, to the scheduler.
+    pub(super) schedule: unsafe fn(NonNull<Header>),
+    /// Drops the future and completes as cancelled. The caller holds `RUNNING` by a claim, and keeps its reference.
+    pub(super) cancel_claimed: unsafe fn(NonNull<Header>),
+    /// Moves the output to the `Poll<Result<T, JoinError>>` behind the pointer. The task is complete.
+    pub(super) take_output: unsafe fn(NonNull<Header>, *mut ()),
+    /// Drops the output, if it is still there. The task is complete, and the caller is its handle.
+    pub(super) drop_output: unsafe fn(NonNull<Header>),
+    /// Frees the task. The last reference is gone.
+    pub(super) dealloc: unsafe fn(NonNull<Header>),
+}
+
+impl Header {
+    pub(crate) fn name(&self) -> Option<&Arc<str>> {
+        self.name.as_deref()
+    }
+}

@@ -1,0 +1,194 @@
+//! Handles to a task: one that awaits its output, and ones that can only abort it.
+#![expect(unsafe_code, reason = "stores a waker in, and takes the output out of, a type-erased task")]
+
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker, ready};
+
+use rt_sync::wait::{self, WaitKind};
+use rt_sync::coop;
+
+use super::harness::swap_join_waker;
+use super::raw::TaskRef;
+use super::state::{DropHandle, StoreWaker};
+use super::{Id, JoinError};
+
+/// Awaits the output of a task.
+///
+/// Dropping the handle detaches the task: it runs on, and its output is dropped. A panic that nobody retrieves is
+/// reported (see [`Builder::unhandled_panic`](crate::runtime::Builder::unhandled_panic)).
+///
+/// # Cancel safety
+/// Awaiting `&mut handle` loses nothing when it is dropped early.
+///
+/// # Examples
+/// ```
+/// # #[rt::main]
+/// # async fn main() -> Result<(), rt::task::JoinError> {
+/// let handle = rt::spawn(async { 6 * 7 });
+/// assert_eq!(handle.await?, 42);
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "dropping a JoinHandle detaches its task; await it, or say `drop(handle)` to detach"]
+pub struct JoinHandle<T> {
+    task: ManuallyDrop<TaskRef>,
+    output: PhantomData<fn() -> T>,
+}
+
+// SAFETY: the handle moves a `T` out of the task on whatever thread it lives.
+unsafe impl<T: Send> Send for JoinHandle<T> {}
+// SAFETY: a shared handle gives no access to the output.
+unsafe impl<T: Send> Sync for JoinHandle<T> {}
+
+impl<T> Unpin for JoinHandle<T> {}
+impl<T> std::panic::UnwindSafe for JoinHandle<T> {}
+impl<T> std::panic::RefUnwindSafe for JoinHandle<T> {}
+
+impl<T> JoinHandle<T> {
+    pub(super) fn new(task: TaskRef, _output: PhantomData<T>) -> Self {
+        Self { task: ManuallyDrop::new(task), output: PhantomData }
+    }
+
+    /// Cancels the task: its future is dropped the next time it would be polled, on its own worker.
+    ///
+    /// Awaiting the handle then gives an error for which [`JoinError::is_cancelled`] holds, unless the task ended
+    /// before. Works from any thread, more than once, and after the runtime's end. A blocking closure that runs
+    /// already cannot be stopped.
+    pub fn abort(&self) {
+        self.task.abort();
+    }
+
+    /// A handle that can only abort.
+    #[must_use]
+    pub fn abort_handle(&self) -> AbortHandle {
+        AbortHandle { task: TaskRef::clone(&self.task) }
+    }
+
+    /// Whether the task is over: its output, or the error, is there.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.task.header().state.is_complete()
+    }
+
+    /// The task's number.
+    #[must_use]
+    pub fn id(&self) -> Id {
+        self.task.header().id
+    }
+
+    /// The task's name, if it was given one by [`Builder::name`](crate::task::Builder::name).
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.task.header().name().map(|name| &**name)
+    }
+
+    /// `true`: the task is complete, and the output can be taken.
+    fn register(&self, waker: &Waker) -> bool {
+        let header = self.task.header();
+        if header.state.is_complete() {
+            return true;
+        }
+        if header.state.has_join_waker() && !header.state.take_join_waker() {
+            return true;
+        }
+        // SAFETY: we are the handle, and `JOIN_WAKER` is not set: never was, or we have just cleared it (rule 3).
+        let stored = unsafe { swap_join_waker(header, None) };
+        let stored = match stored {
+            Some(stored) if stored.will_wake(waker) => stored,
+            _ => waker.clone(),
+        };
+        // SAFETY: as above.
+        unsafe { swap_join_waker(header, Some(stored)) };
+        match header.state.store_join_waker() {
+            StoreWaker::Stored => false,
+            StoreWaker::Complete => {
+                // SAFETY: complete without `JOIN_WAKER`: the slot is the handle's (rule 3).
+                drop(unsafe { swap_join_waker(header, None) });
+                true
+            }
+        }
+    }
+}
+
+impl<T> Future for JoinHandle<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let unit = ready!(coop::poll_proceed(cx));
+        if !self.register(cx.waker()) {
+            wait::record(WaitKind::Join, self.task.header().site);
+            return Poll::Pending;
+        }
+        unit.made_progress();
+        let mut output: Poll<Self::Output> = Poll::Pending;
+        let take_output = self.task.header().vtable.take_output;
+        // SAFETY: the task is complete, we are its handle, and `T` is the output type it was made with.
+        unsafe { take_output(self.task.as_ptr(), (&raw mut output).cast()) };
+        output
+    }
+}
+
+impl<T> Drop for JoinHandle<T> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: taken once, in the destructor.
+        let task = unsafe { ManuallyDrop::take(&mut self.task) };
+        match task.header().state.drop_handle() {
+            DropHandle::Done => {
+                task.into_raw();
+            }
+            DropHandle::Dealloc => {
+                let dealloc = task.header().vtable.dealloc;
+                // SAFETY: the transition dropped the last reference, which was ours.
+                unsafe { dealloc(task.into_raw()) };
+            }
+            DropHandle::DropWaker => {
+                // SAFETY: the transition cleared `JOIN_WAKER` before the end: the slot is ours (rule 3).
+                let waker = unsafe { swap_join_waker(task.header(), None) };
+                // A waker's destructor is user code; a handle's owner is not the one to hear of its panic.
+                let _ = catch_unwind(AssertUnwindSafe(|| drop(waker)));
+            }
+            DropHandle::DropOutput => {
+                let drop_output = task.header().vtable.drop_output;
+                // SAFETY: the task is complete, and we are its handle.
+                unsafe { drop_output(task.as_ptr()) };
+            }
+        }
+    }
+}
+
+impl<T> fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinHandle").field("task", &*self.task).finish()
+    }
+}
+
+/// Cancels a task, and asks whether it is over. It does not keep the output alive.
+#[derive(Clone, Debug)]
+pub struct AbortHandle {
+    task: TaskRef,
+}
+
+impl AbortHandle {
+    /// Cancels the task: see [`JoinHandle::abort`].
+    pub fn abort(&self) {
+        self.task.abort();
+    }
+
+    /// Whether the task is over.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.task.header().state.is_complete()
+    }
+
+    /// The task's number.
+    #[must_use]
+    pub fn id(&self) -> Id {
+        self.task.header().id
+    }
+}

@@ -1,0 +1,122 @@
+//! Tasks: a future on the heap with everything a scheduler, a waker and a handle need, in one allocation.
+//!
+//! # Who may touch what
+//! Every right comes from the state word (`state.rs`, with its truth table). The rules that the `unsafe` blocks of this
+//! folder refer to:
+//!
+//! 1. **Header.** `vtable`, `id`, `site`, `name` and the scheduler are written before the task is shared and only read
+//!    afterwards. The other header fields are atomics, but for the waker slot (rule 3).
+//! 2. **Stage.** The place of the future and the output belongs to the holder of `RUNNING` until it sets `COMPLETE`.
+//!    `RUNNING` comes from `start_poll` (one `Runnable` exists while `SCHEDULED` is set) or from `claim` (shutdown).
+//! 3. **Waker slot.** It is the handle's while neither `JOIN_WAKER` nor `COMPLETE` is set, and while `COMPLETE` is set
+//!    without `JOIN_WAKER`. Setting `JOIN_WAKER` hands it to whoever completes the task; the handle gets it back only
+//!    by clearing the bit, which fails once the task is complete.
+//! 4. **Output.** Once `COMPLETE` is set the stage is the handle's, if `JOIN_INTEREST` was set at that moment, or else
+//!    the completer's.
+//! 5. **Threads.** A future that is not `Send` is polled and dropped on one thread: its scheduler hands the `Runnable`
+//!    to that thread only, and shuts tasks down there only.
+//!
+//! References: the live list holds one (if the scheduler keeps a list), the handle one, a `Runnable` one, each waker
+//! one. The last to go frees the task.
+//!
+//! # What it costs
+//! A spawn is one allocation; a poll is one exchange at its start and one at its end, and borrows its waker; a wake is
+//! one exchange.
+//!
+//! # Where it comes from
+//! The layout and the idea of a typed vtable over an untyped header are tokio's and async-task's.
+
+mod cell;
+mod error;
+mod harness;
+mod header;
+mod id;
+mod join;
+mod raw;
+mod state;
+mod waker;
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::panic::Location;
+use std::sync::Arc;
+
+pub use self::error::JoinError;
+pub use self::id::{Id, id, try_id};
+pub use self::join::{AbortHandle, JoinHandle};
+pub use self::raw::Runnable;
+
+pub(crate) use self::error::PanicReport;
+pub(crate) use self::header::Header;
+pub(crate) use self::raw::TaskRef;
+
+/// Where a task's `Runnable`s go, and who keeps account of the task.
+///
+/// Methods are called with the state word whole and no lock held; they must not panic.
+pub(crate) trait Schedule: Sized + 'static {
+    /// The task was woken: put its `Runnable` where it will be polled.
+    fn schedule(&self, task: Runnable);
+
+    /// The task was woken during its own poll, which is over: it goes behind everything else.
+    fn schedule_again(&self, task: Runnable) {
+        self.schedule(task);
+    }
+
+    /// The task is over. `true` if it was in the scheduler's live list, whose reference the caller then drops.
+    fn release(&self, task: &Header) -> bool;
+
+    /// Whether the scheduler has shut down: tells "cancelled" from "runtime closed".
+    fn is_closed(&self) -> bool;
+
+    /// A task ended in a panic. With a handle alive, its owner may still retrieve the error.
+    fn task_panicked(&self, report: &Arc<PanicReport>, handle_alive: bool);
+
+    /// A destructor or a waker panicked; the report names the task to which it belongs.
+    fn destructor_panicked(&self, report: &Arc<PanicReport>);
+}
+
+/// What a spawn says about a task.
+#[derive(Debug, Clone)]
+pub(crate) struct Meta {
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) site: &'static Location<'static>,
+}
+
+impl Meta {
+    #[track_caller]
+    pub(crate) fn here() -> Self {
+        Self { name: None, site: Location::caller() }
+    }
+}
+
+/// A task that was just made.
+pub(crate) struct NewTask<T> {
+    /// The right to its first poll.
+    pub(crate) runnable: Runnable,
+    /// Its handle.
+    pub(crate) handle: JoinHandle<T>,
+    /// The reference of the live list, if the task was made for one.
+    pub(crate) listed: Option<TaskRef>,
+}
+
+/// Makes a task.
+///
+/// For a future that is not `Send`, `S` must keep rule 5 of the module head.
+#[inline]
+pub(crate) fn new_task<F, S>(future: F, scheduler: S, meta: Meta, listed: bool) -> NewTask<F::Output>
+where
+    F: Future + 'static,
+    S: Schedule,
+{
+    let id = Id::next();
+    let place = (id, meta.name, meta.site);
+    let ptr = cell::Cell::allocate(future, scheduler, &harness::Functions::<F, S>::VTABLE, place, listed);
+    let (runnable, handle, list) = raw::split(ptr, listed);
+    NewTask { runnable, handle: JoinHandle::new(handle, PhantomData), listed: list }
+}
+
+/// The size of a task beyond its future, in bytes: header and scheduler handle.
+pub(crate) const OVERHEAD: usize = size_of::<Header>() + size_of::<usize>();
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! References to a task: counted ones, and the `Runnable`, which is the right to poll once.
+#![expect(unsafe_code, reason = "counts references to a type-erased task")]
+
+use std::fmt;
+use std::mem;
+use std::ptr::NonNull;
+
+use super::header::Header;
+use super::state::Wake;
+
+/// A counted reference to a task of any type.
+pub(crate) struct TaskRef(NonNull<Header>);
+
+// SAFETY: what is reached through the header is guarded by the state word (task/mod.rs, rules 1 to 4), and futures are
+// only polled and dropped where their scheduler allows it (rule 5).
+unsafe impl Send for TaskRef {}
+// SAFETY: as above.
+unsafe impl Sync for TaskRef {}
+
+impl TaskRef {
+    /// # Safety
+    /// The caller owns one reference to a live task and gives it to the value made here.
+    pub(super) unsafe fn from_raw(ptr: NonNull<Header>) -> Self {
+        Self(ptr)
+    }
+
+    pub(super) fn into_raw(self) -> NonNull<Header> {
+        let ptr = self.0;
+        mem::forget(self);
+        ptr
+    }
+
+    pub(super) fn as_ptr(&self) -> NonNull<Header> {
+        self.0
+    }
+
+    #[inline]
+    pub(crate) fn header(&self) -> &Header {
+        // SAFETY: our reference keeps the task alive, and headers are only ever shared (rule 1).
+        unsafe { self.0.as_ref() }
+    }
+
+    pub(crate) fn abort(&self) {
+        if self.header().state.abort() == Wake::Submit {
+            let schedule = self.header().vtable.schedule;
+            // SAFETY: `Submit` made us the owner of a `Runnable`, which `schedule` takes.
+            unsafe { schedule(self.0) };
+        }
+    }
+
+    /// Cancels the task for shutdown: drops its future on this thread, unless somebody polls it at this moment, who
+    /// then does so.
+    pub(crate) fn shut_down(&self) {
+        if self.header().state.claim() {
+            let cancel = self.header().vtable.cancel_claimed;
+            // SAFETY: `claim` gave us `RUNNING`; the reference stays ours.
+            unsafe { cancel(self.0) };
+        }
+    }
+}
+
+impl Clone for TaskRef {
+    fn clone(&self) -> Self {
+        self.header().state.ref_inc();
+        Self(self.0)
+    }
+}
+
+impl Drop for TaskRef {
+    #[inline]
+    fn drop(&mut self) {
+        if self.header().state.ref_dec(1) {
+            let dealloc = self.header().vtable.dealloc;
+            // SAFETY: that was the last reference.
+            unsafe { dealloc(self.0) };
+        }
+    }
+}
+
+impl fmt::Debug for TaskRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let header = self.header();
+        f.debug_struct("Task").field("id", &header.id).field("state", &header.state).finish_non_exhaustive()
+    }
+}
+
+/// The right to poll a task once. Exactly one exists while the task is scheduled.
+///
+/// Dropping it cancels the task: nobody could ever poll it again.
+pub struct Runnable(TaskRef);
+
+impl Runnable {
+    /// # Safety
+    /// As [`TaskRef::from_raw`]; and the caller owns the right to poll, which comes with `SCHEDULED`.
+    #[inline]
+    pub(super) unsafe fn from_raw(ptr: NonNull<Header>) -> Self {
+        // SAFETY: the caller's promise.
+        Self(unsafe { TaskRef::from_raw(ptr) })
+    }
+
+    /// Polls the task once.
+    #[inline]
+    pub fn run(self) {
+        let poll = self.0.header().vtable.poll;
+        let ptr = self.into_raw();
+        // SAFETY: we owned a `Runnable` and gave it up in the line above.
+        unsafe { poll(ptr) };
+    }
+
+    /// Gives the `Runnable` up as a pointer, for queues that hold pointers; take it back with [`from_queue`](Self::from_queue).
+    #[inline]
+    pub(crate) fn into_raw(self) -> NonNull<Header> {
+        let ptr = self.0.0;
+        mem::forget(self);
+        ptr
+    }
+
+    /// Takes back what [`into_raw`](Self::into_raw) gave up.
+    ///
+    /// # Safety
+    /// `ptr` came from `into_raw`, and is taken back once.
+    #[inline]
+    pub(crate) unsafe fn from_queue(ptr: NonNull<Header>) -> Self {
+        // SAFETY: the caller's promise; `into_raw` forgot the same right.
+        unsafe { Self::from_raw(ptr) }
+    }
+
+    pub(crate) fn header(&self) -> &Header {
+        self.0.header()
+    }
+}
+
+impl Drop for Runnable {
+    fn drop(&mut self) {
+        self.0.shut_down();
+    }
+}
+
+impl fmt::Debug for Runnable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Runnable").field(&self.0).finish()
+    }
+}
+
+/// Hands out the references that a new task's state word counts: `Runnable`, handle, and live list if `listed`.
+#[inline]
+pub(super) fn split(ptr: NonNull<Header>, listed: bool) -> (Runnable, TaskRef, Option<TaskRef>) {
+    // SAFETY: `State::new` counted this reference, with `SCHEDULED` set.
+    let runnable = unsafe { Runnable::from_raw(ptr) };
+    // SAFETY: `State::new` counted this reference.
+    let handle = unsafe { TaskRef::from_raw(ptr) };
+    // SAFETY: `State::new` counted this reference if `listed` is set.
+    let list = listed.then(|| unsafe { TaskRef::from_raw(ptr) });
+    (runnable, handle, list)
+}

@@ -1,0 +1,333 @@
+//! The state word of a task: every transition is a method that returns a named outcome.
+//!
+//! Nobody outside this file reads bits. The word holds six flags and, above them, the reference count.
+//!
+//! # Truth table
+//!
+//! | `RUNNING` | `SCHEDULED` | `COMPLETE` | meaning | a wake | an abort |
+//! |---|---|---|---|---|---|
+//! | 0 | 0 | 0 | idle: waits for a wake | sets `SCHEDULED`, hands out a `Runnable` | as a wake, with `CANCELLED` |
+//! | 0 | 1 | 0 | in a queue, one `Runnable` exists | nothing, but still a write | sets `CANCELLED` |
+//! | 1 | 0 | 0 | being polled, or its future being dropped | sets `SCHEDULED` | sets `CANCELLED` |
+//! | 1 | 1 | 0 | being polled and woken meanwhile, or claimed by shutdown while queued | nothing, but still a write | sets `CANCELLED` |
+//! | 0 | any | 1 | over: the output or the error is in the cell | nothing | nothing |
+//!
+//! `CANCELLED` is sticky. `JOIN_INTEREST`: a `JoinHandle` exists. `JOIN_WAKER`: the handle has stored a waker, which
+//! from then on belongs to whoever completes the task.
+//!
+//! # The races
+//! 1. Wake against the end of a poll that returned `Pending`: both aim at this word. Either the wake comes first and
+//!    the end of the poll sees `SCHEDULED`, or it comes second and finds the task idle.
+//! 2. Wake of a task that is scheduled already: a plain load that sees `SCHEDULED` and returns would lose what the
+//!    waking thread wrote before, since nothing orders it before the poll that follows. So it is a read-modify-write
+//!    all the same: the start of the poll reads from it and acquires.
+//! 3. The handle stores a waker while the task completes: storing is published by setting `JOIN_WAKER`, which fails if
+//!    `COMPLETE` is set, and then the waker is the handle's again.
+//!
+//! # Where it comes from
+//! The shape is that of tokio's and async-task's state words; `JOIN_WAKER` is handed over for good instead of back and
+//! forth, which saves one transition.
+
+use std::fmt;
+
+use rt_sync::primitive::atomic::AtomicUsize;
+use rt_sync::primitive::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+
+const RUNNING: usize = 1;
+const SCHEDULED: usize = 1 << 1;
+const COMPLETE: usize = 1 << 2;
+const CANCELLED: usize = 1 << 3;
+const JOIN_INTEREST: usize = 1 << 4;
+const JOIN_WAKER: usize = 1 << 5;
+const REF_ONE: usize = 1 << 6;
+
+/// The state word. See the module head.
+pub(crate) struct State(AtomicUsize);
+
+/// What the holder of a `Runnable` has to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum StartPoll {
+    /// Poll the future; the caller holds `RUNNING`.
+    Poll,
+    /// Drop the future and complete as cancelled; the caller holds `RUNNING`.
+    Cancel,
+    /// The task is over or claimed by shutdown: only the `Runnable`'s reference is left to drop.
+    Gone,
+}
+
+/// How a poll that returned `Pending` ends.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum EndPoll {
+    /// The task waits; the `Runnable`'s reference was dropped and others are left.
+    Idle,
+    /// The task waits, but the reference dropped was the last: free it.
+    Dealloc,
+    /// It was woken meanwhile: the caller holds a `Runnable` again.
+    Reschedule,
+    /// It was cancelled meanwhile: the caller still holds `RUNNING` and has to drop the future.
+    Cancel,
+}
+
+/// What a wake, by value or by reference, has to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Wake {
+    /// Nothing: someone else will poll, or the task is over.
+    Nothing,
+    /// The caller now owns a `Runnable` and hands it to the scheduler.
+    Submit,
+    /// The waker's reference was the last: free the task.
+    Dealloc,
+}
+
+/// What the one who completed a task finds.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Completed {
+    /// No handle: drop the output.
+    Detached,
+    /// A handle that has not stored a waker.
+    Joinable,
+    /// A handle waits: take its waker and wake it.
+    JoinerWaits,
+}
+
+/// What a handle that stores a waker finds.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum StoreWaker {
+    /// The waker is stored, and belongs to whoever completes the task.
+    Stored,
+    /// The task is complete; the waker slot is the handle's.
+    Complete,
+}
+
+/// What a handle that is dropped has to clean up, before it drops its reference.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum DropHandle {
+    /// Nothing, and its reference is dropped already.
+    Done,
+    /// As `Done`, but the reference dropped was the last: free the task.
+    Dealloc,
+    /// The waker that it stored is the handle's again, to drop.
+    DropWaker,
+    /// The task is complete: the output is the handle's to drop.
+    DropOutput,
+}
+
+impl State {
+    /// A task that was just made: one `Runnable`, one handle, and one reference of the live list if `listed`.
+    pub(super) fn new(listed: bool) -> Self {
+        let refs = if listed { 3 } else { 2 };
+        Self(AtomicUsize::new(SCHEDULED | JOIN_INTEREST | (refs * REF_ONE)))
+    }
+
+    /// Retries `step` until its exchange succeeds. `step` gives the next word and the outcome.
+    #[inline(always)]
+    fn update<T>(&self, mut step: impl FnMut(usize) -> (usize, T)) -> T {
+        let mut current = self.0.load(Relaxed);
+        loop {
+            let (next, outcome) = step(current);
+            // AcqRel: one word orders everything. Release publishes what this thread did to the task, acquire sees
+            // what the previous holder of each right did.
+            match self.0.compare_exchange_weak(current, next, AcqRel, Acquire) {
+                Ok(_) => return outcome,
+                Err(actual) => current = actual,
+            }
+        }
+    }
+
+    /// The holder of a `Runnable` starts a poll: takes `RUNNING`, clears `SCHEDULED`.
+    #[inline]
+    pub(super) fn start_poll(&self) -> StartPoll {
+        self.update(|word| {
+            if word & (RUNNING | COMPLETE) != 0 {
+                return (word, StartPoll::Gone);
+            }
+            debug_assert!(word & SCHEDULED != 0, "a Runnable of a task that is not scheduled");
+            let outcome = if word & CANCELLED == 0 { StartPoll::Poll } else { StartPoll::Cancel };
+            ((word & !SCHEDULED) | RUNNING, outcome)
+        })
+    }
+
+    /// The poll returned `Pending`: gives `RUNNING` back unless the task was cancelled.
+    #[inline]
+    pub(super) fn end_poll(&self) -> EndPoll {
+        self.update(|word| {
+            debug_assert!(word & RUNNING != 0 && word & COMPLETE == 0);
+            if word & CANCELLED != 0 {
+                (word, EndPoll::Cancel)
+            } else if word & SCHEDULED != 0 {
+                (word & !RUNNING, EndPoll::Reschedule)
+            } else {
+                let next = (word & !RUNNING) - REF_ONE;
+                (next, if next < REF_ONE { EndPoll::Dealloc } else { EndPoll::Idle })
+            }
+        })
+    }
+
+    /// The output is stored: turns `RUNNING` into `COMPLETE`.
+    #[inline]
+    pub(super) fn complete(&self) -> Completed {
+        // AcqRel: release publishes the output, acquire sees the waker that the handle stored.
+        let before = self.0.fetch_xor(RUNNING | COMPLETE, AcqRel);
+        debug_assert!(before & RUNNING != 0 && before & COMPLETE == 0);
+        if before & JOIN_INTEREST == 0 {
+            Completed::Detached
+        } else if before & JOIN_WAKER != 0 {
+            Completed::JoinerWaits
+        } else {
+            Completed::Joinable
+        }
+    }
+
+    /// A waker is used without being given up.
+    #[inline]
+    pub(super) fn wake_by_ref(&self) -> Wake {
+        self.update(|word| {
+            if word & COMPLETE != 0 {
+                (word, Wake::Nothing)
+            } else if word & (RUNNING | SCHEDULED) != 0 {
+                (word | SCHEDULED, Wake::Nothing)
+            } else {
+                ((word | SCHEDULED) + REF_ONE, Wake::Submit)
+            }
+        })
+    }
+
+    /// A waker is used and given up: its reference becomes the `Runnable`'s, or is dropped.
+    #[inline]
+    pub(super) fn wake_by_value(&self) -> Wake {
+        self.update(|word| {
+            if word & (COMPLETE | RUNNING | SCHEDULED) == 0 {
+                return (word | SCHEDULED, Wake::Submit);
+            }
+            let woken = if word & COMPLETE == 0 { word | SCHEDULED } else { word };
+            let next = woken - REF_ONE;
+            (next, if next < REF_ONE { Wake::Dealloc } else { Wake::Nothing })
+        })
+    }
+
+    /// Cancels the task. `Submit`: it was idle, and the caller owns the `Runnable` whose poll will drop the future.
+    pub(super) fn abort(&self) -> Wake {
+        self.update(|word| {
+            if word & (COMPLETE | CANCELLED) != 0 {
+                (word, Wake::Nothing)
+            } else if word & (RUNNING | SCHEDULED) != 0 {
+                (word | CANCELLED, Wake::Nothing)
+            } else {
+                ((word | CANCELLED | SCHEDULED) + REF_ONE, Wake::Submit)
+            }
+        })
+    }
+
+    /// Cancels the task for shutdown; `true` if the caller got `RUNNING` and has to drop the future itself.
+    ///
+    /// A `Runnable` that lies in a queue meanwhile finds `RUNNING` or `COMPLETE` and only drops its reference.
+    pub(super) fn claim(&self) -> bool {
+        self.update(|word| {
+            if word & COMPLETE != 0 {
+                (word, false)
+            } else if word & RUNNING != 0 {
+                (word | CANCELLED, false)
+            } else {
+                (word | CANCELLED | RUNNING, true)
+            }
+        })
+    }
+
+    /// The handle has written a waker into its slot.
+    pub(super) fn store_join_waker(&self) -> StoreWaker {
+        self.update(|word| {
+            debug_assert!(word & JOIN_INTEREST != 0 && word & JOIN_WAKER == 0);
+            if word & COMPLETE != 0 {
+                (word, StoreWaker::Complete)
+            } else {
+                (word | JOIN_WAKER, StoreWaker::Stored)
+            }
+        })
+    }
+
+    /// The handle wants its waker slot back, to replace the waker. `false`: the task is complete.
+    pub(super) fn take_join_waker(&self) -> bool {
+        self.update(|word| {
+            if word & COMPLETE != 0 { (word, false) } else { (word & !JOIN_WAKER, true) }
+        })
+    }
+
+    /// Whether the handle has a waker stored. Only the handle may ask: nobody else sets it.
+    pub(super) fn has_join_waker(&self) -> bool {
+        self.0.load(Relaxed) & JOIN_WAKER != 0
+    }
+
+    /// The handle goes away.
+    #[inline]
+    pub(super) fn drop_handle(&self) -> DropHandle {
+        self.update(|word| {
+            if word & COMPLETE != 0 {
+                (word, DropHandle::DropOutput)
+            } else if word & JOIN_WAKER != 0 {
+                (word & !(JOIN_INTEREST | JOIN_WAKER), DropHandle::DropWaker)
+            } else {
+                let next = (word & !JOIN_INTEREST) - REF_ONE;
+                (next, if next < REF_ONE { DropHandle::Dealloc } else { DropHandle::Done })
+            }
+        })
+    }
+
+    /// Whether the output or the error is there to be read.
+    #[inline]
+    pub(crate) fn is_complete(&self) -> bool {
+        // Acquire: pairs with `complete`, which publishes the output.
+        self.0.load(Acquire) & COMPLETE != 0
+    }
+
+    /// Whether somebody polls the task, or drops its future, at this moment.
+    pub(crate) fn is_running(&self) -> bool {
+        self.0.load(Relaxed) & RUNNING != 0
+    }
+
+    /// Whether the task waits in a queue for its turn.
+    pub(crate) fn is_scheduled(&self) -> bool {
+        self.0.load(Relaxed) & SCHEDULED != 0
+    }
+
+    /// One more reference.
+    #[inline]
+    pub(super) fn ref_inc(&self) {
+        // Relaxed: the new reference is made from one that the caller holds.
+        let before = self.0.fetch_add(REF_ONE, Relaxed);
+        // A count that reaches the sign bit means that wakers are leaked in a loop: stop before it wraps to a free.
+        if before > isize::MAX as usize {
+            std::process::abort();
+        }
+    }
+
+    /// Drops `count` references; `true` if they were the last and the task has to be freed.
+    #[inline]
+    #[must_use]
+    pub(super) fn ref_dec(&self, count: usize) -> bool {
+        // AcqRel: everything done through the other references happens before the free.
+        let before = self.0.fetch_sub(count * REF_ONE, AcqRel);
+        debug_assert!(before >= count * REF_ONE);
+        before - count * REF_ONE < REF_ONE
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = self.0.load(Relaxed);
+        let names = [
+            (RUNNING, "RUNNING"),
+            (SCHEDULED, "SCHEDULED"),
+            (COMPLETE, "COMPLETE"),
+            (CANCELLED, "CANCELLED"),
+            (JOIN_INTEREST, "JOIN_INTEREST"),
+            (JOIN_WAKER, "JOIN_WAKER"),
+        ];
+        let mut list = f.debug_set();
+        for (bit, name) in names {
+            if word & bit != 0 {
+                list.entry(&format_args!("{name}"));
+            }
+        }
+        list.entry(&format_args!("refs {}", word / REF_ONE)).finish()
+    }
+}
