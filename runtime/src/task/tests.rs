@@ -176,7 +176,8 @@ fn a_dropped_runnable_cancels_its_task() {
 #[test]
 fn a_panic_in_poll_ends_the_task_with_its_payload() {
     let scheduler = TestScheduler::default();
-    let handle = scheduler.spawn(async { panic!("boom {}", 1) });
+    let one = scheduler.0.destructors.load(SeqCst) + 1;
+    let handle = scheduler.spawn(async move { panic!("boom {one}") });
     scheduler.run();
     assert_eq!(*scheduler.0.panics.lock().expect("lock"), [("boom 1".to_owned(), true)]);
     let Poll::Ready(Err(error)) = poll_now(handle) else { panic!("no error") };
