@@ -2,4 +2,14 @@
 //!
 //! Users depend on the facade crate `rt`, which re-exports what is public as `rt::io` and `rt::net`.
 
+#[cfg(not(unix))]
+compile_error!("rt-io registers descriptors by number and so needs a Unix");
+
+pub mod context;
+pub mod driver;
+pub mod error;
+pub mod net;
+mod sys;
 pub mod util;
+
+pub use self::driver::{Interest, Ready};

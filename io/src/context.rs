@@ -1,0 +1,108 @@
+//! What sources find on the thread that polls them: the driver to register with, and hooks of the runtime.
+//!
+//! The runtime calls [`enter`] on each of its threads and wherever a user enters it; sources ask when they first have
+//! to wait. The hooks are for the few places where I/O needs what lies above this crate, a timer and a blocking pool.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::marker::PhantomData;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use crate::driver::Handle;
+use crate::error;
+
+/// A boxed future, as hooks return it.
+pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+/// Sleeps for a time.
+pub type SleepHook = fn(Duration) -> BoxFuture<()>;
+/// Resolves a host name and a port.
+pub type ResolveHook = fn(String, u16) -> BoxFuture<io::Result<Vec<SocketAddr>>>;
+
+static SLEEP: OnceLock<SleepHook> = OnceLock::new();
+static RESOLVE: OnceLock<ResolveHook> = OnceLock::new();
+
+struct Current {
+    handle: Option<Arc<Handle>>,
+    owner: bool,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Current> = const {
+        RefCell::new(Current { handle: None, owner: false })
+    };
+}
+
+/// Makes `handle` the driver that sources of this thread register with, until the guard is dropped.
+///
+/// `owner` says that this thread turns the driver itself; if not, the hook of
+/// [`Handle::set_on_foreign`] tells the one who does of every registration. `None` means that there is no driver.
+///
+/// Guards nest: dropped in the reverse order, each restores what was there before.
+pub fn enter(handle: Option<Arc<Handle>>, owner: bool) -> Guard {
+    let before = CURRENT.replace(Current { handle, owner });
+    Guard {
+        before: Some(before),
+        _not_send: PhantomData,
+    }
+}
+
+/// Ends what [`enter`] began when it is dropped.
+#[must_use = "the driver is left at once when the guard is not kept"]
+pub struct Guard {
+    before: Option<Current>,
+    _not_send: PhantomData<*const ()>,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(before) = self.before.take() {
+            // While the thread ends there may be nothing left to restore.
+            let _ = CURRENT.try_with(|current| current.replace(before));
+        }
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard").finish_non_exhaustive()
+    }
+}
+
+/// The driver of this thread, and whether the thread owns it.
+pub(crate) fn current() -> io::Result<(Arc<Handle>, bool)> {
+    CURRENT
+        .try_with(|current| {
+            let current = current.borrow();
+            let handle = current.handle.as_ref()?;
+            Some((Arc::clone(handle), current.owner))
+        })
+        .ok()
+        .flatten()
+        .ok_or_else(error::no_runtime)
+}
+
+/// Sets how this crate sleeps: needed by the back-off of `accept`. Only the first call has an effect.
+pub fn set_sleep_hook(hook: SleepHook) {
+    let _ = SLEEP.set(hook);
+}
+
+/// A sleep, if there is a hook.
+pub(crate) fn sleep(duration: Duration) -> Option<BoxFuture<()>> {
+    SLEEP.get().map(|hook| hook(duration))
+}
+
+/// Sets how this crate resolves host names; without it each look-up takes a thread of its own. Only the first call has
+/// an effect.
+pub fn set_resolve_hook(hook: ResolveHook) {
+    let _ = RESOLVE.set(hook);
+}
+
+/// The hook for look-ups, if there is one.
+pub(crate) fn resolve_hook() -> Option<ResolveHook> {
+    RESOLVE.get().copied()
+}

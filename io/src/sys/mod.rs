@@ -1,0 +1,11 @@
+//! What differs between operating systems and is not covered by mio.
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod timerfd;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) use self::timerfd::Timer;
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+mod no_timer;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) use self::no_timer::Timer;
