@@ -1,7 +1,7 @@
 //! Procedural macros of the `rt` runtime: `#[rt::main]` and `#[rt::test]`.
 //!
 //! Users write `#[rt::main]` and never depend on this crate. The entry points here only convert token streams; the
-//! work is done by [`entry`] on `proc_macro2` types, so that it can be tested without a compiler around it.
+//! work is done by `entry` on `proc_macro2` types, so that it can be tested without a compiler around it.
 
 mod entry;
 
