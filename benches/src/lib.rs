@@ -1,1 +1,35 @@
-//! Comparisons of `rt` with its peers.
+//! Comparisons of `rt` with its peers: tokio, smol, and event loops written by hand.
+//!
+//! ```text
+//! cargo bench -p rt-benches -- --quick             the whole table within two minutes
+//! cargo bench -p rt-benches -- echo --workers 1    only rows whose name contains `echo`, one worker
+//! cargo bench -p rt-benches -- --csv table.csv     every sample of every cell as CSV as well
+//! cargo run --release -p rt-benches --bin instructions -- --peer tokio
+//! cargo run --release -p rt-benches --bin instructions -- --gate
+//! ```
+//!
+//! # How a cell is measured
+//! Every sample is a child process that starts one peer, warms it up, runs the row's workload and answers with
+//! numbers ([`child`]). The workload is one generic function for all peers ([`peer`]). Samples of the peers
+//! alternate (A B C A B C ...), so that a machine that slows down slows all of them, and the table shows the median of
+//! each and the ratio of the medians. Single figures are of this machine and this minute; ratios travel better.
+//!
+//! # Where things are
+//! [`rows`]: one file a group of rows; its head says which question it answers and what would mislead. [`goal`]:
+//! what a row is meant to reach. [`report`]: medians, the table, the CSV. [`serve`] and [`load`]: both ends of the
+//! echo and HTTP rows. [`roles`]: what a child does. [`callgrind`]: instruction counts, which are stable enough
+//! to gate on where times are not.
+//!
+//! Channels between tasks are `futures-channel`'s for all peers, so that a row compares schedulers and not channels.
+
+pub mod callgrind;
+pub mod child;
+pub mod goal;
+pub mod load;
+pub mod options;
+pub mod peer;
+pub mod report;
+pub mod roles;
+pub mod rows;
+pub mod serve;
+pub mod usage;

@@ -1,0 +1,229 @@
+//! What does an echoed TCP message cost the server, how many go through, and how long do they take?
+//!
+//! # What would mislead
+//! Server and load generator are processes of their own, yet share the machine's cores: with two workers on two cores
+//! throughput is also what the generator leaves over, so the server's CPU per message is the figure to compare. The
+//! load is a closed loop (see [`load`](crate::load)). The kernel's share is 80-95 % of the CPU in every cell, for all
+//! peers; ratios near 1 are what a perfect runtime can reach. The buffer is larger than the message, as in real
+//! servers: a short read then says that the socket is empty. The hand-written loop has the same buffers.
+//!
+//! All servers of a cell stay up while it is measured, and stretches of load on each alternate.
+
+use std::time::Duration;
+
+use crate::child::{Child, ChildError};
+use crate::goal::Goal;
+use crate::options::Options;
+use crate::peer::PeerId;
+use crate::report::{Metric, Report};
+
+/// A server in a child process.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    port: u16,
+}
+
+/// Starts servers and their clients.
+#[derive(Debug)]
+pub struct Pair;
+
+impl Pair {
+    /// Starts an echo server, with `sleepers` tasks that sleep beside it.
+    ///
+    /// # Errors
+    ///
+    /// If the child does not come up.
+    pub fn server(
+        peer: PeerId,
+        workers: usize,
+        buffer: usize,
+        sleepers: u64,
+    ) -> Result<Server, ChildError> {
+        Server::start(&[], &echo_role(peer, workers, buffer, sleepers))
+    }
+}
+
+/// The role of an echo server.
+#[must_use]
+pub fn echo_role(peer: PeerId, workers: usize, buffer: usize, sleepers: u64) -> [String; 5] {
+    [
+        "echo".to_owned(),
+        peer.to_string(),
+        workers.to_string(),
+        buffer.to_string(),
+        sleepers.to_string(),
+    ]
+}
+
+impl Server {
+    /// Starts a server role, under a wrapper if one is given.
+    ///
+    /// # Errors
+    ///
+    /// If the child does not come up.
+    pub fn start(wrapper: &[String], role: &[String]) -> Result<Self, ChildError> {
+        let child = Child::start(wrapper, role)?;
+        let port = child.numbers()?.first().copied().unwrap_or(0.0) as u16;
+        Ok(Self { child, port })
+    }
+
+    /// The port it listens on.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Starts a load generator with open connections to it.
+    ///
+    /// # Errors
+    ///
+    /// If the connections cannot be opened.
+    pub fn client(&self, connections: usize, bytes: usize) -> Result<Child, ChildError> {
+        let role = [
+            "load".to_owned(),
+            self.port.to_string(),
+            connections.to_string(),
+            bytes.to_string(),
+        ];
+        let client = Child::start(&[], &role)?;
+        client.line()?;
+        Ok(client)
+    }
+
+    /// CPU that the server has used, in nanoseconds.
+    ///
+    /// # Errors
+    ///
+    /// If the child does not answer.
+    pub fn cpu(&mut self) -> Result<f64, ChildError> {
+        Ok(self.usage()?[0])
+    }
+
+    /// Resident memory of the server, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// If the child does not answer.
+    pub fn resident(&mut self) -> Result<f64, ChildError> {
+        Ok(self.usage()?[1])
+    }
+
+    fn usage(&mut self) -> Result<[f64; 2], ChildError> {
+        let numbers = self.child.ask("usage")?;
+        Ok([numbers[0], numbers[1]])
+    }
+
+    /// Ends the server and waits for it.
+    ///
+    /// # Errors
+    ///
+    /// If it does not end by itself.
+    pub fn finish(self) -> Result<(), ChildError> {
+        self.child.finish()
+    }
+}
+
+/// Message sizes and the buffers that servers read them into.
+const SIZES: [(&str, usize, usize); 2] = [("64 B", 64, 4 * 1024), ("16 KiB", 16 * 1024, 32 * 1024)];
+
+const CPU: Metric = Metric {
+    name: "CPU",
+    unit: "us",
+    goals: &[Goal::OfTokio(1.0)],
+};
+const RATE: Metric = Metric {
+    name: "rate",
+    unit: "1/s",
+    goals: &[],
+};
+const P50: Metric = Metric {
+    name: "p50",
+    unit: "ms",
+    goals: &[],
+};
+const P99: Metric = Metric {
+    name: "p99",
+    unit: "ms",
+    goals: &[],
+};
+/// The bound is about fairness among many, so it is asked for where there are many.
+const P99_OF_MANY: Metric = Metric {
+    name: "p99",
+    unit: "ms",
+    goals: &[Goal::OfLoop(1.3)],
+};
+
+/// All cells.
+pub fn rows(options: &Options, report: &mut Report) {
+    for (size, bytes, buffer) in SIZES {
+        for connections in [1, 50, 1000] {
+            let row = format!("echo {size} x {connections}");
+            if options.wants(&row) {
+                for workers in &options.workers {
+                    cell(options, report, &row, *workers, connections, bytes, buffer);
+                }
+            }
+        }
+    }
+}
+
+fn cell(
+    options: &Options,
+    report: &mut Report,
+    row: &str,
+    workers: usize,
+    connections: usize,
+    bytes: usize,
+    buffer: usize,
+) {
+    let (stretch, warm_up) = if options.quick {
+        (200, 60)
+    } else {
+        (2_000, 500)
+    };
+    let mut pairs = Vec::new();
+    for peer in &options.peers {
+        let pair = Pair::server(*peer, workers, buffer, 0).and_then(|server| {
+            let mut client = server.client(connections, bytes)?;
+            client.ask(&format!("time {warm_up}"))?;
+            Ok((server, client))
+        });
+        match pair {
+            Ok((server, client)) => pairs.push((*peer, server, client)),
+            Err(error) => report.fail(row, format!("{peer}: {error}")),
+        }
+    }
+    let up: Vec<PeerId> = pairs.iter().map(|(peer, ..)| *peer).collect();
+    let p99 = if connections >= 1000 {
+        P99_OF_MANY
+    } else {
+        P99
+    };
+    report.measure(
+        row,
+        workers,
+        &up,
+        options.rounds(),
+        &[CPU, RATE, P50, p99],
+        |peer| {
+            let (_, server, client) = pairs
+                .iter_mut()
+                .find(|(of, ..)| *of == peer)
+                .expect("only peers that are up are asked");
+            let before = server.cpu()?;
+            let answer = client.ask(&format!("time {stretch}"))?;
+            let cpu = server.cpu()? - before;
+            let [messages, elapsed, p50, p99] = answer[..] else {
+                return Ok(answer);
+            };
+            let seconds = Duration::from_nanos(elapsed as u64).as_secs_f64();
+            Ok(vec![
+                cpu / 1e3 / messages,
+                messages / seconds,
+                p50 / 1e6,
+                p99 / 1e6,
+            ])
+        },
+    );
+}

@@ -1,0 +1,53 @@
+//! What this process has used: CPU time, resident memory; and its descriptor limit.
+//!
+//! # What would mislead
+//! Resident memory counts whole pages, so a row divides by thousands of items. CPU time comes from the
+//! kernel's per-process clock (nanoseconds), not from the ticks of `/proc/<pid>/stat` (10 ms).
+
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit};
+use rustix::time::{ClockId, clock_gettime};
+
+/// CPU time, user and system, that all threads of this process have used so far.
+#[must_use]
+pub fn process_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(
+        u64::try_from(time.tv_sec).unwrap_or(0),
+        u32::try_from(time.tv_nsec).unwrap_or(0),
+    )
+}
+
+/// Resident set of this process in bytes.
+///
+/// # Panics
+///
+/// If `/proc/self/statm` cannot be read: the memory rows need Linux.
+#[must_use]
+pub fn resident() -> u64 {
+    let statm =
+        std::fs::read_to_string("/proc/self/statm").expect("the memory rows need /proc/self/statm");
+    let pages: u64 = statm
+        .split_whitespace()
+        .nth(1)
+        .and_then(|field| field.parse().ok())
+        .expect("the second field of /proc/self/statm is a number");
+    pages * rustix::param::page_size() as u64
+}
+
+/// Raises the soft limit of open descriptors to the hard one; children inherit it.
+///
+/// Returns the limit now in force.
+pub fn raise_descriptor_limit() -> u64 {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let wanted = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    let now = match rustix::process::setrlimit(Resource::Nofile, wanted) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    };
+    now.unwrap_or(u64::MAX)
+}
