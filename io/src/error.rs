@@ -108,3 +108,9 @@ pub(crate) fn register_failed(fd: RawFd, runtime: &str, error: &io::Error) -> io
 pub(crate) fn too_many_sources() -> io::Error {
     io::Error::other("the selector of this thread has no room for another source")
 }
+
+/// An error of the system with the address that it is about; the kind stays.
+#[cold]
+pub(crate) fn with_addr(what: &str, addr: std::net::SocketAddr, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot {what} {addr}: {error}"))
+}

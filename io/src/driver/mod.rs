@@ -128,8 +128,36 @@ impl Driver {
         }
     }
 
+    /// As [`turn_until`](Self::turn_until), but calls `awake` when the wait is over and nothing is dispatched yet.
+    ///
+    /// For a scheduler that has to say that it is awake before it wakes tasks. The turn may end early for no reason.
+    ///
+    /// # Errors
+    /// As [`turn`](Self::turn).
+    pub fn turn_until_then(
+        &mut self,
+        deadline: Option<Instant>,
+        awake: impl FnOnce(),
+    ) -> io::Result<Turn> {
+        let timeout = match deadline {
+            None => None,
+            Some(deadline) => self.timer.prepare(self.poll.registry(), deadline),
+        };
+        Ok(self.select_then(timeout, awake)?.turn())
+    }
+
     fn select(&mut self, timeout: Option<Duration>) -> io::Result<handle::Dispatched> {
-        match self.poll.poll(&mut self.events, timeout) {
+        self.select_then(timeout, || {})
+    }
+
+    fn select_then(
+        &mut self,
+        timeout: Option<Duration>,
+        awake: impl FnOnce(),
+    ) -> io::Result<handle::Dispatched> {
+        let polled = self.poll.poll(&mut self.events, timeout);
+        awake();
+        match polled {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
                 return Ok(handle::Dispatched::default());

@@ -59,10 +59,6 @@ impl Interest {
 
     /// Both interests; the same as `|`.
     #[must_use = "this returns the sum and leaves `self` as it is"]
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "tokio's name, and usable in constants"
-    )]
     pub const fn add(self, other: Interest) -> Interest {
         Interest(self.0 | other.0)
     }

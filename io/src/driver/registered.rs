@@ -332,7 +332,6 @@ impl<E: AsRawFd> Registered<E> {
         AsyncIo {
             io: self,
             wait: self.wait_ready(interest),
-            interest,
             f,
         }
     }
@@ -475,16 +474,7 @@ impl<E: AsRawFd + fmt::Debug> fmt::Debug for Registered<E> {
 pub struct AsyncIo<'a, E: AsRawFd, F> {
     io: &'a Registered<E>,
     wait: WaitReady<'a>,
-    interest: Interest,
     f: F,
-}
-
-impl<E: AsRawFd, F> AsyncIo<'_, E, F> {
-    /// The kind and the place that dumps show.
-    pub(crate) fn shown_as(mut self, kind: WaitKind, site: &'static Location<'static>) -> Self {
-        self.wait = self.wait.shown_as(kind, site);
-        self
-    }
 }
 
 // Nothing in here is pinned.
@@ -499,20 +489,7 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<R>> {
         let this = self.get_mut();
-        loop {
-            let unit = ready!(coop::poll_proceed(cx));
-            match this.io.try_io(this.interest, &mut this.f) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    drop(unit);
-                    ready!(Pin::new(&mut this.wait).poll(cx))?;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => {
-                    unit.made_progress();
-                    return Poll::Ready(result);
-                }
-            }
-        }
+        this.wait.poll_op(this.io, cx, &mut this.f)
     }
 }
 

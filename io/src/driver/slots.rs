@@ -94,7 +94,7 @@ impl Slots {
             return None;
         }
         let source = slot.source.take()?;
-        slot.generation = (slot.generation as usize + 1 & GENERATION) as u32;
+        slot.generation = ((slot.generation as usize + 1) & GENERATION) as u32;
         slot.next_free = mem::replace(&mut self.free, index as u32 + 1);
         Some(source)
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -12,7 +13,7 @@ use rt_sync::wait::{self, WaitKind};
 
 use super::readiness::{Key, Seen};
 use super::ready::{Interest, Ready};
-use super::registered::Target;
+use super::registered::{Registered, Target};
 
 /// What a source was ready for, and when: needed to clear that readiness later
 /// ([`Registered::clear`](super::Registered::clear)).
@@ -55,11 +56,34 @@ impl<'a> WaitReady<'a> {
         }
     }
 
-    /// The kind and the place that dumps show.
-    pub(crate) fn shown_as(mut self, kind: WaitKind, site: &'static Location<'static>) -> Self {
+    /// The kind that dumps show instead of [`WaitKind::Readiness`].
+    pub(crate) fn shown_as(mut self, kind: WaitKind) -> Self {
         self.kind = kind;
-        self.site = site;
         self
+    }
+
+    /// Runs an operation on the source that this waits for, until it does not say `WouldBlock`: the body of leaf futures
+    /// that any number of tasks may await at a time.
+    pub(crate) fn poll_op<E: AsRawFd, R>(
+        &mut self,
+        io: &Registered<E>,
+        cx: &mut Context<'_>,
+        mut f: impl FnMut(&E) -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        loop {
+            let unit = ready!(coop::poll_proceed(cx));
+            match io.try_io(self.interest, &mut f) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    drop(unit);
+                    ready!(Pin::new(&mut *self).poll(cx))?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => {
+                    unit.made_progress();
+                    return Poll::Ready(result);
+                }
+            }
+        }
     }
 
     /// Leaves the list.
