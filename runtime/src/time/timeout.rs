@@ -1,0 +1,202 @@
+//! `timeout`: a limit on how long another future may take.
+//!
+//! # What it costs
+//! Around a future that is ready at its first poll: nothing but the moves. No clock is read and no timer is touched
+//! before the future inside was pending for the first time.
+
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use pin_project_lite::pin_project;
+use rt_sync::wait::{self, WaitKind};
+
+use super::error::Elapsed;
+use super::instant::Instant;
+use super::sleep::{closed, no_runtime};
+use super::timer::{Outcome, Timer};
+
+/// Gives a future at most `duration`.
+///
+/// The duration counts from when the future has been polled for the first time and was not ready. (tokio counts from
+/// the call of `timeout`. The two differ when a `Timeout` is kept before it is awaited, and by the time that the first
+/// poll takes; where the difference matters, [`timeout_at`] has a fixed deadline.)
+///
+/// The future is polled before the deadline is looked at. So a value that is ready at the very poll at which the
+/// deadline has passed wins, and with a duration of zero the future is polled once.
+///
+/// When the deadline passes, the future inside is not dropped before the `Timeout` is. A future that never returns from
+/// `poll` cannot be stopped.
+///
+/// # Errors
+/// [`Elapsed`] if the future was not ready in time.
+///
+/// # Panics
+/// The future panics when it has to wait outside a runtime, or when the runtime that it waits in has shut down.
+///
+/// # Cancel safety
+/// Dropping the `Timeout` drops the future inside and loses what that loses, no more.
+///
+/// # Examples
+/// ```no_run
+/// use std::time::Duration;
+/// use rt::time::timeout;
+///
+/// # async fn example() {
+/// let answer = timeout(Duration::from_millis(10), std::future::pending::<()>()).await;
+/// assert!(answer.is_err());
+/// # }
+/// ```
+#[track_caller]
+#[inline]
+pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
+    Timeout::new(future.into_future(), Limit::After(duration))
+}
+
+/// Gives a future time until `deadline`.
+///
+/// Everything else is as with [`timeout`]: in particular the future is polled first, also when the deadline has passed
+/// already.
+///
+/// # Errors
+/// [`Elapsed`] if the future was not ready in time.
+///
+/// # Panics
+/// As [`timeout`].
+///
+/// # Cancel safety
+/// As [`timeout`].
+#[track_caller]
+#[inline]
+pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
+    Timeout::new(future.into_future(), Limit::At(deadline))
+}
+
+pin_project! {
+    /// Future of [`timeout`] and [`timeout_at`].
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Timeout<F> {
+        #[pin]
+        inner: F,
+        #[pin]
+        timer: Timer,
+        limit: Limit,
+        site: &'static Location<'static>,
+    }
+}
+
+/// How far a limit has got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Limit {
+    /// Not waited yet: so long from then on.
+    After(Duration),
+    /// Not waited yet: until then.
+    At(Instant),
+    /// The timer runs.
+    Until(Instant),
+}
+
+impl<F> Timeout<F> {
+    #[track_caller]
+    #[inline]
+    fn new(inner: F, limit: Limit) -> Self {
+        Timeout {
+            inner,
+            timer: Timer::new(),
+            limit,
+            site: Location::caller(),
+        }
+    }
+
+    /// The future inside.
+    pub fn get_ref(&self) -> &F {
+        &self.inner
+    }
+
+    /// The future inside.
+    pub fn get_mut(&mut self) -> &mut F {
+        &mut self.inner
+    }
+
+    /// The future inside, without the limit.
+    pub fn into_inner(self) -> F {
+        self.inner
+    }
+
+    /// The deadline, once it is fixed: with [`timeout`] only after the first poll that had to wait.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        match self.limit {
+            Limit::After(_) => None,
+            Limit::At(deadline) | Limit::Until(deadline) => Some(deadline),
+        }
+    }
+
+    /// Moves the deadline, also of a timeout that waits already.
+    ///
+    /// A future that has been told of the deadline (its poll gave [`Elapsed`]) has ended and should not be polled
+    /// again.
+    pub fn reset(self: Pin<&mut Self>, deadline: Instant) {
+        let this = self.project();
+        if let Limit::Until(until) = this.limit {
+            *until = deadline;
+            this.timer.reset(deadline);
+        } else {
+            *this.limit = Limit::At(deadline);
+        }
+    }
+}
+
+impl<F: Future> Future for Timeout<F> {
+    type Output = Result<F::Output, Elapsed>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        // First, so that what the future inside waits for is what a dump shows.
+        wait::record(WaitKind::Timeout, this.site);
+        if let Poll::Ready(value) = this.inner.poll(cx) {
+            return Poll::Ready(Ok(value));
+        }
+        match poll_limit(this.timer, this.limit, this.site, cx) {
+            true => Poll::Ready(Err(Elapsed::new())),
+            false => Poll::Pending,
+        }
+    }
+}
+
+/// Whether the time is over. It spends no coop budget: a future inside that has used it up must not keep the deadline
+/// from being seen.
+fn poll_limit(
+    timer: Pin<&mut Timer>,
+    limit: &mut Limit,
+    site: &'static Location<'static>,
+    cx: &mut Context<'_>,
+) -> bool {
+    let deadline = match *limit {
+        Limit::After(Duration::ZERO) => return true,
+        Limit::After(duration) => Instant::now().saturating_add(duration),
+        Limit::At(deadline) if deadline <= Instant::now() => return true,
+        Limit::At(deadline) | Limit::Until(deadline) => deadline,
+    };
+    *limit = Limit::Until(deadline);
+    match timer.poll(cx, deadline) {
+        Outcome::Ready => true,
+        Outcome::Pending => false,
+        Outcome::Closed => closed("timeout", site),
+        Outcome::NoRuntime => no_runtime("timeout", site),
+    }
+}
+
+impl<F: fmt::Debug> fmt::Debug for Timeout<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timeout")
+            .field("inner", &self.inner)
+            .field("limit", &self.limit)
+            .field("made_at", &format_args!("{}", self.site))
+            .finish_non_exhaustive()
+    }
+}
