@@ -313,3 +313,6 @@ impl fmt::Debug for AtomicWaker {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(rt_loom)))]
+mod tests;

@@ -6,6 +6,8 @@
 pub mod atomic_waker;
 pub mod coop;
 pub mod primitive;
+#[cfg(all(test, not(rt_loom)))]
+mod testing;
 pub mod wait;
 pub mod wake_batch;
 

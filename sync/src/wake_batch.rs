@@ -196,3 +196,6 @@ impl fmt::Debug for WakeBatch {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(rt_loom)))]
+mod tests;

@@ -1,0 +1,83 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+
+use super::*;
+use crate::testing::{Probe, once};
+
+#[test]
+fn all_are_woken_once_and_in_order() {
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let mut batch = WakeBatch::new();
+    for round in 0..3 {
+        for i in 0..CAPACITY {
+            assert!(!batch.is_full());
+            let probe = Probe::new();
+            let order = order.clone();
+            once(&probe.on_wake, move || order.lock().unwrap().push(i));
+            batch.push(probe.waker());
+        }
+        assert!(batch.is_full());
+        assert_eq!(batch.len(), CAPACITY);
+        batch.wake_all();
+        assert!(batch.is_empty());
+        assert_eq!(
+            mem::take(&mut *order.lock().unwrap()),
+            (0..CAPACITY).collect::<Vec<_>>(),
+            "round {round}"
+        );
+    }
+}
+
+#[test]
+fn a_waker_that_panics_does_not_keep_others_asleep() {
+    let bad = Probe::new();
+    let good = Probe::new();
+    let mut batch = WakeBatch::new();
+    for i in 0..3 {
+        batch.push(good.waker());
+        if i > 0 {
+            once(&bad.on_wake, || panic!("first"));
+            batch.push(bad.waker());
+        }
+    }
+    let panicked = catch_unwind(AssertUnwindSafe(|| batch.wake_all()));
+    assert_eq!(panicked.unwrap_err().downcast_ref(), Some(&"first"));
+    assert_eq!((good.wakes(), bad.wakes()), (3, 2));
+    assert_eq!((good.alive(), bad.alive()), (0, 0));
+    batch.push(good.waker());
+    assert!(batch.wake_all_caught().is_none());
+    assert_eq!(good.wakes(), 4);
+}
+
+#[test]
+fn dropping_a_batch_wakes_what_is_left_even_while_unwinding() {
+    let (bad, good) = (Probe::new(), Probe::new());
+    once(&bad.on_wake, || panic!("in wake"));
+    let unwound = catch_unwind(AssertUnwindSafe(|| {
+        let mut batch = WakeBatch::new();
+        batch.push(bad.waker());
+        batch.push(good.waker());
+        panic!("outside");
+    }));
+    assert_eq!(unwound.unwrap_err().downcast_ref(), Some(&"outside"));
+    assert_eq!((good.wakes(), bad.wakes()), (1, 1));
+}
+
+#[test]
+#[should_panic(expected = "ask `is_full`")]
+fn a_push_into_a_full_batch_says_what_to_do() {
+    let mut batch = WakeBatch::new();
+    for _ in 0..=CAPACITY {
+        batch.push(Waker::noop().clone());
+    }
+}
+
+#[test]
+fn extend_wakes_whenever_it_is_full() {
+    let probe = Probe::new();
+    let mut batch = WakeBatch::new();
+    batch.extend((0..2 * CAPACITY + 1).map(|_| probe.waker()));
+    assert_eq!(probe.wakes(), 2 * CAPACITY);
+    drop(batch);
+    assert_eq!((probe.wakes(), probe.alive()), (2 * CAPACITY + 1, 0));
+}
