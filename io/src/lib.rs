@@ -5,6 +5,7 @@
 #[cfg(not(unix))]
 compile_error!("rt-io registers descriptors by number and so needs a Unix");
 
+mod async_fd;
 pub mod context;
 pub mod driver;
 pub mod error;
@@ -12,4 +13,7 @@ pub mod net;
 mod sys;
 pub mod util;
 
+pub use self::async_fd::{
+    AsyncFd, AsyncFdReadyGuard, AsyncFdReadyMutGuard, AsyncFdRegisterError, TryIoError,
+};
 pub use self::driver::{Interest, Ready};

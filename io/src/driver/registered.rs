@@ -477,6 +477,14 @@ pub struct AsyncIo<'a, E: AsRawFd, F> {
     f: F,
 }
 
+impl<E: AsRawFd, F> AsyncIo<'_, E, F> {
+    /// The kind that dumps show instead of [`WaitKind::Readiness`].
+    pub(crate) fn shown_as(mut self, kind: WaitKind) -> Self {
+        self.wait = self.wait.shown_as(kind);
+        self
+    }
+}
+
 // Nothing in here is pinned.
 impl<E: AsRawFd, F> Unpin for AsyncIo<'_, E, F> {}
 

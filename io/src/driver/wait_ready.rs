@@ -29,6 +29,14 @@ impl ReadyEvent {
     pub fn ready(&self) -> Ready {
         self.ready
     }
+
+    /// The same moment, for these bits only.
+    pub(crate) fn only(self, bits: Ready) -> ReadyEvent {
+        ReadyEvent {
+            ready: self.ready & bits,
+            seen: self.seen,
+        }
+    }
 }
 
 /// Future of [`Registered::wait_ready`](super::Registered::wait_ready).

@@ -34,8 +34,11 @@ impl Direction {
         loop {
             *self = match self {
                 Direction::Copying(buffer) => {
-                    let copied =
-                        ready!(buffer.poll_copy(cx, Pin::new(&mut *reader), Pin::new(&mut *writer)))?;
+                    let copied = ready!(buffer.poll_copy(
+                        cx,
+                        Pin::new(&mut *reader),
+                        Pin::new(&mut *writer)
+                    ))?;
                     Direction::Closing(copied)
                 }
                 Direction::Closing(copied) => {

@@ -1,0 +1,594 @@
+//! UDP sockets.
+//!
+//! Any number of tasks may send and receive on one socket at a time; the `poll_` methods have room for one task in each
+//! direction.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::{self, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::panic::Location;
+use std::task::{Context, Poll};
+
+use rt_sync::wait::{self, WaitKind};
+use socket2::SockRef;
+
+use super::addr::{EachAddr, Resolve, ToSocketAddrs, no_addresses};
+use super::readiness_methods::readiness_methods;
+use crate::driver::{Interest, Registered};
+
+/// A UDP socket.
+///
+/// Messages longer than the buffer are cut off. Making one from an address that needs no look-up, or from a socket of
+/// the standard library, needs no runtime; it registers with the runtime on which it first has to wait.
+///
+/// # Examples
+/// ```no_run
+/// use rt_io::net::UdpSocket;
+///
+/// # async fn echo() -> std::io::Result<()> {
+/// let socket = UdpSocket::bind("127.0.0.1:4000").await?;
+/// let mut buf = [0; 2048];
+/// loop {
+///     let (length, peer) = socket.recv_from(&mut buf).await?;
+///     socket.send_to(&buf[..length], peer).await?;
+/// }
+/// # }
+/// ```
+pub struct UdpSocket {
+    io: Registered<net::UdpSocket>,
+}
+
+impl UdpSocket {
+    /// Binds to the first of the addresses that can be bound.
+    ///
+    /// # Errors
+    /// The last error, with its address, if none can; those of a look-up.
+    ///
+    /// # Cancel safety
+    /// Nothing is left when the future is dropped.
+    #[track_caller]
+    pub fn bind(addr: impl ToSocketAddrs) -> EachAddr<UdpSocket> {
+        EachAddr::new(addr, "bind a UDP socket to", Location::caller(), |addr| {
+            Self::from_std(net::UdpSocket::bind(addr)?)
+        })
+    }
+
+    /// Takes a socket of the standard library, and makes it non-blocking. Needs no runtime.
+    ///
+    /// # Errors
+    /// If that is refused.
+    pub fn from_std(socket: net::UdpSocket) -> io::Result<UdpSocket> {
+        socket.set_nonblocking(true)?;
+        Ok(UdpSocket {
+            io: Registered::new(socket),
+        })
+    }
+
+    /// Deregisters and gives the socket back; it stays non-blocking.
+    ///
+    /// # Errors
+    /// None today.
+    pub fn into_std(self) -> io::Result<net::UdpSocket> {
+        Ok(self.io.into_inner())
+    }
+
+    /// The address of this end.
+    ///
+    /// # Errors
+    /// Those of `getsockname`.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.io.get_ref().local_addr()
+    }
+
+    /// The address that the socket is connected to.
+    ///
+    /// # Errors
+    /// `NotConnected` if it is not.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.io.get_ref().peer_addr()
+    }
+
+    /// Connects to the first of the addresses that works: [`send`](Self::send) goes there, and only what comes from
+    /// there is received.
+    ///
+    /// # Errors
+    /// The last error, with its address, if none works; those of a look-up.
+    ///
+    /// # Cancel safety
+    /// Dropped early, the socket is not connected.
+    #[track_caller]
+    pub fn connect<'a>(
+        &'a self,
+        addr: impl ToSocketAddrs,
+    ) -> impl Future<Output = io::Result<()>> + 'a {
+        let addrs = resolved(Resolve::new(addr), Location::caller());
+        async move {
+            let mut last = no_addresses();
+            for addr in addrs.await? {
+                match self.io.get_ref().connect(addr) {
+                    Ok(()) => return Ok(()),
+                    Err(error) => {
+                        last = crate::error::with_addr("connect a UDP socket to", addr, &error);
+                    }
+                }
+            }
+            Err(last)
+        }
+    }
+
+    readiness_methods!(poll_recv_ready, poll_send_ready);
+
+    /// Sends a message to the address that the socket is connected to.
+    ///
+    /// # Errors
+    /// Those of `send`; an ICMP error of an earlier message is reported here as well.
+    ///
+    /// # Cancel safety
+    /// Dropped early, the message was not sent.
+    #[track_caller]
+    pub fn send<'a>(&'a self, buf: &'a [u8]) -> impl Future<Output = io::Result<usize>> + 'a {
+        self.io
+            .async_io(Interest::WRITABLE, |io| io.send(buf))
+            .shown_as(WaitKind::Write)
+    }
+
+    /// Sends a message to the first of the addresses.
+    ///
+    /// # Errors
+    /// Those of `sendto`; those of a look-up.
+    ///
+    /// # Cancel safety
+    /// Dropped early, the message was not sent.
+    #[track_caller]
+    pub fn send_to<'a>(
+        &'a self,
+        buf: &'a [u8],
+        target: impl ToSocketAddrs,
+    ) -> impl Future<Output = io::Result<usize>> + 'a {
+        let addrs = resolved(Resolve::new(target), Location::caller());
+        let mut wait = self
+            .io
+            .wait_ready(Interest::WRITABLE)
+            .shown_as(WaitKind::Write);
+        async move {
+            let target = addrs.await?.next().ok_or_else(no_addresses)?;
+            poll_fn(|cx| wait.poll_op(&self.io, cx, |io| io.send_to(buf, target))).await
+        }
+    }
+
+    /// Receives a message; returns its length, or that of the buffer if it was cut off.
+    ///
+    /// # Errors
+    /// Those of `recv`; an ICMP error of an earlier message is reported here as well.
+    ///
+    /// # Cancel safety
+    /// Dropped early, no message was taken.
+    #[track_caller]
+    pub fn recv<'a>(&'a self, buf: &'a mut [u8]) -> impl Future<Output = io::Result<usize>> + 'a {
+        self.io
+            .async_io(Interest::READABLE, move |io| io.recv(buf))
+            .shown_as(WaitKind::Read)
+    }
+
+    /// Receives a message, and says where it came from.
+    ///
+    /// # Errors
+    /// Those of `recvfrom`.
+    ///
+    /// # Cancel safety
+    /// Dropped early, no message was taken.
+    #[track_caller]
+    pub fn recv_from<'a>(
+        &'a self,
+        buf: &'a mut [u8],
+    ) -> impl Future<Output = io::Result<(usize, SocketAddr)>> + 'a {
+        self.io
+            .async_io(Interest::READABLE, move |io| io.recv_from(buf))
+            .shown_as(WaitKind::Read)
+    }
+
+    /// [`recv`](Self::recv) that leaves the message in the queue.
+    ///
+    /// # Errors
+    /// Those of `recv`.
+    ///
+    /// # Cancel safety
+    /// Nothing is taken in any case.
+    #[track_caller]
+    pub fn peek<'a>(&'a self, buf: &'a mut [u8]) -> impl Future<Output = io::Result<usize>> + 'a {
+        self.io
+            .async_io(Interest::READABLE, move |io| io.peek(buf))
+            .shown_as(WaitKind::Read)
+    }
+
+    /// [`recv_from`](Self::recv_from) that leaves the message in the queue.
+    ///
+    /// # Errors
+    /// Those of `recvfrom`.
+    ///
+    /// # Cancel safety
+    /// Nothing is taken in any case.
+    #[track_caller]
+    pub fn peek_from<'a>(
+        &'a self,
+        buf: &'a mut [u8],
+    ) -> impl Future<Output = io::Result<(usize, SocketAddr)>> + 'a {
+        self.io
+            .async_io(Interest::READABLE, move |io| io.peek_from(buf))
+            .shown_as(WaitKind::Read)
+    }
+
+    /// Waits for a message, and says where it came from; the message stays in the queue.
+    ///
+    /// # Errors
+    /// Those of `recvfrom`.
+    ///
+    /// # Cancel safety
+    /// Nothing is taken in any case.
+    #[track_caller]
+    pub fn peek_sender(&self) -> impl Future<Output = io::Result<SocketAddr>> + '_ {
+        self.io
+            .async_io(Interest::READABLE, peek_sender)
+            .shown_as(WaitKind::Read)
+    }
+
+    /// [`send`](Self::send) without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no room; those of `send`.
+    pub fn try_send(&self, buf: &[u8]) -> io::Result<usize> {
+        self.io.try_io(Interest::WRITABLE, |io| io.send(buf))
+    }
+
+    /// [`send_to`](Self::send_to) without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no room; those of `sendto`.
+    pub fn try_send_to(&self, buf: &[u8], target: SocketAddr) -> io::Result<usize> {
+        self.io
+            .try_io(Interest::WRITABLE, |io| io.send_to(buf, target))
+    }
+
+    /// [`recv`](Self::recv) without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no message; those of `recv`.
+    pub fn try_recv(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.io.try_io(Interest::READABLE, |io| io.recv(buf))
+    }
+
+    /// [`recv_from`](Self::recv_from) without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no message; those of `recvfrom`.
+    pub fn try_recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.io.try_io(Interest::READABLE, |io| io.recv_from(buf))
+    }
+
+    /// [`peek`](Self::peek) without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no message; those of `recv`.
+    pub fn try_peek(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.io.try_io(Interest::READABLE, |io| io.peek(buf))
+    }
+
+    /// [`peek_from`](Self::peek_from) without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no message; those of `recvfrom`.
+    pub fn try_peek_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.io.try_io(Interest::READABLE, |io| io.peek_from(buf))
+    }
+
+    /// [`peek_sender`](Self::peek_sender) without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no message; those of `recvfrom`.
+    pub fn try_peek_sender(&self) -> io::Result<SocketAddr> {
+        self.io.try_io(Interest::READABLE, peek_sender)
+    }
+
+    /// Polls [`send`](Self::send), for one task: the last one that polled is woken.
+    ///
+    /// # Errors
+    /// Those of `send`.
+    #[track_caller]
+    pub fn poll_send(&self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.io.poll_write_io(cx, |io| io.send(buf))
+    }
+
+    /// Polls [`send_to`](Self::send_to), for one task.
+    ///
+    /// # Errors
+    /// Those of `sendto`.
+    #[track_caller]
+    pub fn poll_send_to(
+        &self,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+        target: SocketAddr,
+    ) -> Poll<io::Result<usize>> {
+        self.io.poll_write_io(cx, |io| io.send_to(buf, target))
+    }
+
+    /// Polls [`recv`](Self::recv), for one task.
+    ///
+    /// # Errors
+    /// Those of `recv`.
+    #[track_caller]
+    pub fn poll_recv(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.io.poll_read_io(cx, |io| io.recv(buf))
+    }
+
+    /// Polls [`recv_from`](Self::recv_from), for one task.
+    ///
+    /// # Errors
+    /// Those of `recvfrom`.
+    #[track_caller]
+    pub fn poll_recv_from(
+        &self,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<io::Result<(usize, SocketAddr)>> {
+        self.io.poll_read_io(cx, |io| io.recv_from(buf))
+    }
+
+    /// Polls [`peek`](Self::peek), for one task.
+    ///
+    /// # Errors
+    /// Those of `recv`.
+    #[track_caller]
+    pub fn poll_peek(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.io.poll_read_io(cx, |io| io.peek(buf))
+    }
+
+    /// Polls [`peek_from`](Self::peek_from), for one task.
+    ///
+    /// # Errors
+    /// Those of `recvfrom`.
+    #[track_caller]
+    pub fn poll_peek_from(
+        &self,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<io::Result<(usize, SocketAddr)>> {
+        self.io.poll_read_io(cx, |io| io.peek_from(buf))
+    }
+
+    /// Polls [`peek_sender`](Self::peek_sender), for one task.
+    ///
+    /// # Errors
+    /// Those of `recvfrom`.
+    #[track_caller]
+    pub fn poll_peek_sender(&self, cx: &mut Context<'_>) -> Poll<io::Result<SocketAddr>> {
+        self.io.poll_read_io(cx, peek_sender)
+    }
+
+    /// Takes the pending error of the socket.
+    ///
+    /// # Errors
+    /// Those of `getsockopt`.
+    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+        self.io.get_ref().take_error()
+    }
+}
+
+/// Options: each has the errors of `getsockopt` or `setsockopt`.
+impl UdpSocket {
+    /// Whether messages may go to a broadcast address (`SO_BROADCAST`).
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn broadcast(&self) -> io::Result<bool> {
+        self.io.get_ref().broadcast()
+    }
+
+    /// Allows messages to a broadcast address.
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn set_broadcast(&self, on: bool) -> io::Result<()> {
+        self.io.get_ref().set_broadcast(on)
+    }
+
+    /// Whether multicast messages come back to this host (`IP_MULTICAST_LOOP`).
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn multicast_loop_v4(&self) -> io::Result<bool> {
+        self.io.get_ref().multicast_loop_v4()
+    }
+
+    /// Makes multicast messages come back to this host, or not.
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn set_multicast_loop_v4(&self, on: bool) -> io::Result<()> {
+        self.io.get_ref().set_multicast_loop_v4(on)
+    }
+
+    /// Time-to-live of multicast messages (`IP_MULTICAST_TTL`).
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn multicast_ttl_v4(&self) -> io::Result<u32> {
+        self.io.get_ref().multicast_ttl_v4()
+    }
+
+    /// Sets the time-to-live of multicast messages.
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn set_multicast_ttl_v4(&self, ttl: u32) -> io::Result<()> {
+        self.io.get_ref().set_multicast_ttl_v4(ttl)
+    }
+
+    /// [`multicast_loop_v4`](Self::multicast_loop_v4) for IPv6.
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn multicast_loop_v6(&self) -> io::Result<bool> {
+        self.io.get_ref().multicast_loop_v6()
+    }
+
+    /// [`set_multicast_loop_v4`](Self::set_multicast_loop_v4) for IPv6.
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn set_multicast_loop_v6(&self, on: bool) -> io::Result<()> {
+        self.io.get_ref().set_multicast_loop_v6(on)
+    }
+
+    /// Joins a multicast group on the interface with this address.
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn join_multicast_v4(&self, multiaddr: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
+        self.io.get_ref().join_multicast_v4(&multiaddr, &interface)
+    }
+
+    /// Joins a multicast group on the interface with this index.
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn join_multicast_v6(&self, multiaddr: &Ipv6Addr, interface: u32) -> io::Result<()> {
+        self.io.get_ref().join_multicast_v6(multiaddr, interface)
+    }
+
+    /// Leaves a multicast group.
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn leave_multicast_v4(&self, multiaddr: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
+        self.io.get_ref().leave_multicast_v4(&multiaddr, &interface)
+    }
+
+    /// Leaves a multicast group.
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn leave_multicast_v6(&self, multiaddr: &Ipv6Addr, interface: u32) -> io::Result<()> {
+        self.io.get_ref().leave_multicast_v6(multiaddr, interface)
+    }
+
+    /// Time-to-live of messages (`IP_TTL`).
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn ttl(&self) -> io::Result<u32> {
+        self.io.get_ref().ttl()
+    }
+
+    /// Sets the time-to-live of messages.
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
+        self.io.get_ref().set_ttl(ttl)
+    }
+
+    /// Type of service of messages (`IP_TOS`).
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn tos_v4(&self) -> io::Result<u32> {
+        SockRef::from(self).tos_v4()
+    }
+
+    /// Sets the type of service of messages.
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn set_tos_v4(&self, tos: u32) -> io::Result<()> {
+        SockRef::from(self).set_tos_v4(tos)
+    }
+
+    /// Traffic class of IPv6 messages (`IPV6_TCLASS`).
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn tclass_v6(&self) -> io::Result<u32> {
+        Ok(rustix::net::sockopt::ipv6_tclass(self)?)
+    }
+
+    /// Sets the traffic class of IPv6 messages.
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn set_tclass_v6(&self, tclass: u32) -> io::Result<()> {
+        Ok(rustix::net::sockopt::set_ipv6_tclass(self, tclass)?)
+    }
+
+    /// The interface that the socket is bound to (`SO_BINDTODEVICE`).
+    ///
+    /// # Errors
+    /// That of the system.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub fn device(&self) -> io::Result<Option<Vec<u8>>> {
+        SockRef::from(self).device()
+    }
+
+    /// Binds the socket to an interface, or to none.
+    ///
+    /// # Errors
+    /// That of the system.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub fn bind_device(&self, interface: Option<&[u8]>) -> io::Result<()> {
+        SockRef::from(self).bind_device(interface)
+    }
+}
+
+/// The addresses; what is waited for is the resolver.
+fn resolved(
+    mut resolve: Resolve,
+    site: &'static Location<'static>,
+) -> impl Future<Output = io::Result<impl Iterator<Item = SocketAddr> + Send>> + Send {
+    poll_fn(move |cx| {
+        let addrs = resolve.poll_addrs(cx);
+        if addrs.is_pending() {
+            wait::record(WaitKind::Blocking, site);
+        }
+        addrs
+    })
+}
+
+fn peek_sender(io: &net::UdpSocket) -> io::Result<SocketAddr> {
+    let (_, sender) = io.peek_from(&mut [0])?;
+    Ok(sender)
+}
+
+impl AsFd for UdpSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.io.get_ref().as_fd()
+    }
+}
+
+impl AsRawFd for UdpSocket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.io.get_ref().as_raw_fd()
+    }
+}
+
+impl TryFrom<net::UdpSocket> for UdpSocket {
+    type Error = io::Error;
+
+    /// Same as [`UdpSocket::from_std`].
+    fn try_from(socket: net::UdpSocket) -> io::Result<Self> {
+        Self::from_std(socket)
+    }
+}
+
+impl From<UdpSocket> for OwnedFd {
+    fn from(socket: UdpSocket) -> OwnedFd {
+        socket.io.into_inner().into()
+    }
+}
+
+impl fmt::Debug for UdpSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.io.get_ref().fmt(f)
+    }
+}

@@ -1,0 +1,25 @@
+//! Sockets of the Unix domain, and pipes.
+//!
+//! The types and methods have tokio's names. Wherever a path is asked for, one that begins with a NUL byte means a name
+//! in the abstract namespace of Linux; the `_addr` methods take a [`SocketAddr`] as it is.
+//!
+//! Making a socket needs no runtime: it registers with the runtime on which it first has to wait.
+
+mod address;
+mod datagram;
+mod listener;
+mod split;
+mod split_owned;
+mod stream;
+mod ucred;
+
+pub mod pipe;
+
+pub use std::os::unix::net::SocketAddr;
+
+pub use self::datagram::UnixDatagram;
+pub use self::listener::{Accept, UnixListener};
+pub use self::split::{ReadHalf, WriteHalf};
+pub use self::split_owned::{OwnedReadHalf, OwnedWriteHalf, ReuniteError};
+pub use self::stream::UnixStream;
+pub use self::ucred::UCred;

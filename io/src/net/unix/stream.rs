@@ -1,0 +1,349 @@
+//! A connected Unix socket that carries a stream of bytes.
+//!
+//! A read that brings less than was asked for is *not* taken as "drained", as it is for TCP: on Unix sockets a read also ends
+//! where the sender's credentials change or where descriptors were passed, with more data behind it. The price is one
+//! `recv` more before a task waits.
+
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::net;
+use std::os::unix::net::SocketAddr;
+use std::path::Path;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_io::{AsyncRead, AsyncWrite};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+
+use super::{
+    OwnedReadHalf, OwnedWriteHalf, ReadHalf, UCred, WriteHalf, address, split, split_owned,
+};
+use crate::context;
+use crate::driver::{Interest, Registered};
+use crate::net::readiness_methods::readiness_methods;
+
+/// First and longest pause between attempts to connect while the backlog of the listener is full: the system has no
+/// event for that.
+const CONNECT_PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(64));
+
+/// A connected Unix socket.
+///
+/// Reading and writing are those of [`AsyncRead`] and [`AsyncWrite`], on the stream and on its halves. Closing shuts down the writing side.
+///
+/// # Examples
+/// ```
+/// use rt_io::net::unix::UnixStream;
+/// use rt_io::util::{AsyncReadExt, AsyncWriteExt};
+///
+/// # futures_lite::future::block_on(async {
+/// let (mut one, mut two) = UnixStream::pair()?;
+/// one.write_all(b"hello").await?;
+/// one.close().await?;
+/// let mut got = String::new();
+/// two.read_to_string(&mut got).await?;
+/// assert_eq!(got, "hello");
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct UnixStream {
+    pub(super) io: Registered<net::UnixStream>,
+}
+
+impl UnixStream {
+    /// Connects to the socket at a path.
+    ///
+    /// While the backlog of the listener is full, it tries again from time to time.
+    ///
+    /// # Errors
+    /// Those of `connect`; `WouldBlock` if the backlog is full and there is no runtime whose timer could be waited for.
+    ///
+    /// # Cancel safety
+    /// A connection that is not returned is closed.
+    pub async fn connect(path: impl AsRef<Path>) -> io::Result<UnixStream> {
+        let addr = address::of_path(path.as_ref())?;
+        Self::connect_addr(&addr).await
+    }
+
+    /// Connects to an address.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect); `InvalidInput` if the address is unnamed.
+    ///
+    /// # Cancel safety
+    /// As [`connect`](Self::connect).
+    pub async fn connect_addr(addr: &SocketAddr) -> io::Result<UnixStream> {
+        let raw = address::raw(addr)?;
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket =
+            rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        let (mut pause, longest) = CONNECT_PAUSES;
+        loop {
+            match rustix::net::connect(&socket, &raw) {
+                Ok(()) => return Ok(Self::new(socket.into())),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    let Some(sleep) = context::sleep(pause) else {
+                        return Err(backlog_full(addr));
+                    };
+                    sleep.await;
+                    pause = longest.min(pause * 2);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Two sockets connected to each other.
+    ///
+    /// # Errors
+    /// If the system has no more descriptors.
+    pub fn pair() -> io::Result<(UnixStream, UnixStream)> {
+        let (one, two) = net::UnixStream::pair()?;
+        Ok((Self::from_std(one)?, Self::from_std(two)?))
+    }
+
+    /// Takes a socket of the standard library, and makes it non-blocking.
+    ///
+    /// # Errors
+    /// If that is refused.
+    pub fn from_std(stream: net::UnixStream) -> io::Result<UnixStream> {
+        stream.set_nonblocking(true)?;
+        Ok(Self::new(stream))
+    }
+
+    /// For a socket that is non-blocking.
+    pub(super) const fn new(stream: net::UnixStream) -> UnixStream {
+        UnixStream {
+            io: Registered::new(stream),
+        }
+    }
+
+    /// Deregisters and gives the socket back; it stays non-blocking.
+    ///
+    /// # Errors
+    /// None today.
+    pub fn into_std(self) -> io::Result<net::UnixStream> {
+        Ok(self.io.into_inner())
+    }
+
+    /// The address of this end.
+    ///
+    /// # Errors
+    /// Those of `getsockname`.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.io.get_ref().local_addr()
+    }
+
+    /// The address of the other end.
+    ///
+    /// # Errors
+    /// Those of `getpeername`.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.io.get_ref().peer_addr()
+    }
+
+    /// Who is at the other end: the process that called `connect`, `listen` or `socketpair`.
+    ///
+    /// # Errors
+    /// If the system does not tell.
+    pub fn peer_cred(&self) -> io::Result<UCred> {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        {
+            let cred = rustix::net::sockopt::socket_peercred(self)?;
+            Ok(UCred {
+                pid: Some(cred.pid.as_raw_nonzero().get()),
+                uid: cred.uid.as_raw(),
+                gid: cred.gid.as_raw(),
+            })
+        }
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        {
+            Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "the credentials of a peer are only read on Linux",
+            ))
+        }
+    }
+
+    /// Takes the pending error of the socket.
+    ///
+    /// # Errors
+    /// Those of `getsockopt`.
+    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+        self.io.get_ref().take_error()
+    }
+
+    readiness_methods!(poll_read_ready, poll_write_ready);
+
+    /// Reads what is there without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock` if nothing is there; those of `recv`.
+    pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.io.try_io(Interest::READABLE, |mut io| io.read(buf))
+    }
+
+    /// [`try_read`](Self::try_read) into several buffers.
+    ///
+    /// # Errors
+    /// As [`try_read`](Self::try_read).
+    pub fn try_read_vectored(&self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        self.io
+            .try_io(Interest::READABLE, |mut io| io.read_vectored(bufs))
+    }
+
+    /// Writes what there is room for without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no room; those of `send`.
+    pub fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
+        self.io.try_io(Interest::WRITABLE, |mut io| io.write(buf))
+    }
+
+    /// [`try_write`](Self::try_write) out of several buffers.
+    ///
+    /// # Errors
+    /// As [`try_write`](Self::try_write).
+    pub fn try_write_vectored(&self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.io
+            .try_io(Interest::WRITABLE, |mut io| io.write_vectored(bufs))
+    }
+
+    /// Two halves that borrow the stream, for use in one task.
+    pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
+        split::split(self)
+    }
+
+    /// Two halves that own the stream together, for use in two tasks. Dropping the writing half shuts down writing.
+    #[must_use]
+    pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
+        split_owned::split(self)
+    }
+
+    /// The stream of this type, as for its halves.
+    #[inline]
+    pub(super) const fn stream(&self) -> &UnixStream {
+        self
+    }
+
+    pub(super) fn close(&mut self) -> io::Result<()> {
+        self.shutdown_write()
+    }
+
+    pub(super) fn shutdown_write(&self) -> io::Result<()> {
+        match self.io.get_ref().shutdown(Shutdown::Write) {
+            // The other end is gone, and with it whom to tell.
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
+            other => other,
+        }
+    }
+}
+
+fn backlog_full(addr: &SocketAddr) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::WouldBlock,
+        format!(
+            "the backlog of the listener at {addr:?} is full, and without a runtime there is no timer to try again later"
+        ),
+    )
+}
+
+/// `AsyncRead` for a type that has `stream()`.
+macro_rules! read_stream {
+    ($type:ty) => {
+        impl AsyncRead for $type {
+            #[inline]
+            fn poll_read(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buf: &mut [u8],
+            ) -> Poll<io::Result<usize>> {
+                let io = &self.stream().io;
+                io.poll_read_io(cx, |mut io| io.read(buf))
+            }
+
+            #[inline]
+            fn poll_read_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                bufs: &mut [IoSliceMut<'_>],
+            ) -> Poll<io::Result<usize>> {
+                let io = &self.stream().io;
+                io.poll_read_io(cx, |mut io| io.read_vectored(bufs))
+            }
+        }
+    };
+}
+
+/// `AsyncWrite` for a type that has `stream()` and `close()`.
+macro_rules! write_stream {
+    ($type:ty) => {
+        impl AsyncWrite for $type {
+            #[inline]
+            fn poll_write(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buf: &[u8],
+            ) -> Poll<io::Result<usize>> {
+                let io = &self.stream().io;
+                io.poll_write_stream(cx, buf.len(), |mut io| io.write(buf))
+            }
+
+            #[inline]
+            fn poll_write_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                bufs: &[IoSlice<'_>],
+            ) -> Poll<io::Result<usize>> {
+                let io = &self.stream().io;
+                // Not every buffer may go with one call, so less than all is no sign of a full socket.
+                io.poll_write_io(cx, |mut io| io.write_vectored(bufs))
+            }
+
+            #[inline]
+            fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Poll::Ready(Ok(()))
+            }
+
+            fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Poll::Ready(self.get_mut().close())
+            }
+        }
+    };
+}
+
+pub(super) use {read_stream, write_stream};
+
+read_stream!(UnixStream);
+write_stream!(UnixStream);
+
+impl AsFd for UnixStream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.io.get_ref().as_fd()
+    }
+}
+
+impl AsRawFd for UnixStream {
+    fn as_raw_fd(&self) -> RawFd {
+        self.io.get_ref().as_raw_fd()
+    }
+}
+
+impl TryFrom<net::UnixStream> for UnixStream {
+    type Error = io::Error;
+
+    /// Same as [`UnixStream::from_std`].
+    fn try_from(stream: net::UnixStream) -> io::Result<Self> {
+        Self::from_std(stream)
+    }
+}
+
+impl From<UnixStream> for OwnedFd {
+    fn from(stream: UnixStream) -> OwnedFd {
+        stream.io.into_inner().into()
+    }
+}
