@@ -6,10 +6,13 @@
 compile_error!("rt-io registers descriptors by number and so needs a Unix");
 
 mod async_fd;
+#[cfg(any(feature = "tokio-io", feature = "hyper"))]
+mod compat;
 pub mod context;
 pub mod driver;
 pub mod error;
 pub mod net;
+pub mod stdio;
 mod sys;
 pub mod util;
 

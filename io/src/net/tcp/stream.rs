@@ -359,7 +359,7 @@ impl TcpStream {
         }
     }
 
-    pub(super) fn registered(&self) -> &Registered<mio::net::TcpStream> {
+    pub(crate) fn registered(&self) -> &Registered<mio::net::TcpStream> {
         &self.io
     }
 

@@ -26,14 +26,14 @@ pub(super) fn split(stream: &mut UnixStream) -> (ReadHalf<'_>, WriteHalf<'_>) {
 
 impl ReadHalf<'_> {
     #[inline]
-    fn stream(&self) -> &UnixStream {
+    pub(crate) fn stream(&self) -> &UnixStream {
         self.0
     }
 }
 
 impl WriteHalf<'_> {
     #[inline]
-    fn stream(&self) -> &UnixStream {
+    pub(crate) fn stream(&self) -> &UnixStream {
         self.0
     }
 

@@ -76,7 +76,7 @@ impl OwnedReadHalf {
     }
 
     #[inline]
-    fn stream(&self) -> &UnixStream {
+    pub(crate) fn stream(&self) -> &UnixStream {
         &self.stream
     }
 
@@ -98,7 +98,7 @@ impl OwnedWriteHalf {
     }
 
     #[inline]
-    fn stream(&self) -> &UnixStream {
+    pub(crate) fn stream(&self) -> &UnixStream {
         &self.stream
     }
 

@@ -50,7 +50,7 @@ const CONNECT_PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration
 /// ```
 #[derive(Debug)]
 pub struct UnixStream {
-    pub(super) io: Registered<net::UnixStream>,
+    pub(crate) io: Registered<net::UnixStream>,
 }
 
 impl UnixStream {
@@ -226,7 +226,7 @@ impl UnixStream {
 
     /// The stream of this type, as for its halves.
     #[inline]
-    pub(super) const fn stream(&self) -> &UnixStream {
+    pub(crate) const fn stream(&self) -> &UnixStream {
         self
     }
 
