@@ -36,8 +36,9 @@
 //! no order, and the slab needs no `unsafe`.
 
 use std::fmt;
+use std::io;
 use std::mem;
-use std::task::Waker;
+use std::task::{Poll, Waker};
 
 use rt_sync::AtomicWaker;
 use rt_sync::primitive::Mutex;
@@ -70,6 +71,26 @@ impl Direction {
         match self {
             Direction::Read => Interest::READABLE.mask(),
             Direction::Write => Interest::WRITABLE.mask(),
+        }
+    }
+
+    /// The same without the bit of a closed half.
+    #[inline]
+    #[must_use]
+    pub const fn data(self) -> Ready {
+        match self {
+            Direction::Read => Ready::READABLE,
+            Direction::Write => Ready::WRITABLE,
+        }
+    }
+
+    /// The other one.
+    #[inline]
+    #[must_use]
+    pub const fn other(self) -> Direction {
+        match self {
+            Direction::Read => Direction::Write,
+            Direction::Write => Direction::Read,
         }
     }
 }
@@ -179,6 +200,45 @@ impl Readiness {
         // Release: pairs with `load`, as in `set`.
         let old = self.word.fetch_or(CLOSED, Release);
         self.take(Ready::ALL, old & WAITERS != 0, woken);
+    }
+
+    /// Runs an operation while the direction is ready; parks the task when it is not. `Ready(None)`: the driver is gone.
+    ///
+    /// `WouldBlock` clears the whole direction, "closed" included: else an operation that says so in spite of a closed
+    /// half spins. A result that `drained` accepts clears the bit that says "there is data", so that the end of the
+    /// stream stays known.
+    #[inline]
+    pub fn poll_op<R>(
+        &self,
+        direction: Direction,
+        waker: &Waker,
+        mut op: impl FnMut() -> io::Result<R>,
+        drained: impl Fn(&R) -> bool,
+    ) -> Poll<Option<io::Result<R>>> {
+        let mask = direction.mask();
+        loop {
+            let seen = self.load();
+            if seen.has(mask) {
+                if seen.is_closed() {
+                    return Poll::Ready(None);
+                }
+                match op() {
+                    Ok(value) => {
+                        if drained(&value) {
+                            self.clear(direction.data(), seen);
+                        }
+                        return Poll::Ready(Some(Ok(value)));
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        self.clear(mask, seen);
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Poll::Ready(Some(Err(error))),
+                }
+            } else if self.park(direction, waker).is_none() {
+                return Poll::Pending;
+            }
+        }
     }
 
     /// Stores the waker of one direction. `None`: park; otherwise the direction became ready meanwhile.

@@ -85,11 +85,6 @@ impl Interest {
         Ready(bits)
     }
 
-    /// The same bits, without those of closed halves.
-    pub(crate) const fn data(self) -> Ready {
-        Ready(self.0)
-    }
-
     /// What the selector is asked for. It reports errors and hang-ups unasked.
     pub(crate) fn to_mio(self) -> mio::Interest {
         let mut sum: Option<mio::Interest> = None;

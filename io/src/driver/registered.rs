@@ -369,12 +369,12 @@ impl<E: AsRawFd> Registered<E> {
         drained: impl Fn(&R) -> bool,
     ) -> Poll<io::Result<R>> {
         let unit = ready!(coop::poll_proceed(cx));
-        let mask = direction.mask();
         loop {
             let Some(source) = self.registration.0.get() else {
                 match f(&self.io) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        self.target().source(OPTIMISTIC - mask)?;
+                        // See "Assumptions" in the module head.
+                        self.target().source(direction.other().data())?;
                     }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     result => {
@@ -384,35 +384,18 @@ impl<E: AsRawFd> Registered<E> {
                 }
                 continue;
             };
-            let seen = source.readiness.load();
-            if seen.has(mask) {
-                if seen.is_closed() {
-                    return Poll::Ready(Err(source.handle.closed_error()));
+            let op = || f(&self.io);
+            return match source.readiness.poll_op(direction, cx.waker(), op, drained) {
+                Poll::Ready(Some(result)) => {
+                    unit.made_progress();
+                    Poll::Ready(result)
                 }
-                match f(&self.io) {
-                    Ok(value) => {
-                        if drained(&value) {
-                            // Only the bit that says "there is data": the end of the stream stays known.
-                            source.readiness.clear(mask & OPTIMISTIC, seen);
-                        }
-                        unit.made_progress();
-                        return Poll::Ready(Ok(value));
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        // All of the direction, also "closed": else an operation that says `WouldBlock` in spite of
-                        // it spins.
-                        source.readiness.clear(mask, seen);
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => {
-                        unit.made_progress();
-                        return Poll::Ready(Err(error));
-                    }
+                Poll::Ready(None) => Poll::Ready(Err(source.handle.closed_error())),
+                Poll::Pending => {
+                    wait::record(kind_of(direction), site);
+                    Poll::Pending
                 }
-            } else if source.readiness.park(direction, cx.waker()).is_none() {
-                wait::record(kind_of(direction), site);
-                return Poll::Pending;
-            }
+            };
         }
     }
 
@@ -445,9 +428,6 @@ impl<E: AsRawFd> Registered<E> {
         }))
     }
 }
-
-/// What a direction is taken to be ready for before its first event.
-const OPTIMISTIC: Ready = Interest::READABLE.add(Interest::WRITABLE).data();
 
 const fn kind_of(direction: Direction) -> WaitKind {
     match direction {

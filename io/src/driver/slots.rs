@@ -108,3 +108,6 @@ impl Slots {
             .collect()
     }
 }
+
+#[cfg(all(test, not(rt_loom)))]
+mod tests;

@@ -6,3 +6,4 @@ mod duplex;
 mod exec;
 mod readiness;
 mod support;
+mod tcp;
