@@ -11,16 +11,16 @@
 //! | bits            | meaning                                    | `take` makes of it         | who may leave it         |
 //! |-----------------|--------------------------------------------|----------------------------|--------------------------|
 //! | none            | no waker                                   | itself (a barrier)         | `register`               |
-//! | `ARMED`         | `data` and `vtable` hold a waker           | none, and has the waker    | whoever wins the exchange|
-//! | `WRITING`       | a `register` writes `data` and `vtable`    | `WRITING` + `WOKEN`        | that `register`          |
+//! | `ARMED`         | `words` holds a waker                      | none, and has the waker    | whoever wins the exchange|
+//! | `WRITING`       | a `register` writes `words`                | `WRITING` + `WOKEN`        | that `register`          |
 //! | `WRITING WOKEN` | the same, and a wake came meanwhile        | itself                     | that `register`: it wakes|
 //!
 //! # Who may touch what
-//! `data` and `vtable` are written only by whoever set `WRITING`, or by the one caller of `register_exclusive` while
-//! `ARMED` is clear. Anyone may read them, and the pair may then be torn: it means something only for who has taken
-//! `ARMED` away with a compare-exchange that started from the state it had read before the pair. A generation is armed
-//! once and every change of the word is a read-modify-write, so exactly one exchange ends it, and before that end
-//! nobody writes the pair. 2^61 registrations do not happen, so a generation does not come back.
+//! `words` is written only by whoever set `WRITING`, or by the one caller of `register_exclusive` while `ARMED` is
+//! clear. Anyone may read it, and the pair may then be torn: it means something only for who has taken `ARMED` away
+//! with a compare-exchange that started from the state it had read before the pair. A generation is armed once and
+//! every change of the state is a read-modify-write, so exactly one exchange ends it, and before that end nobody
+//! writes the pair. 2^61 registrations do not happen, so a generation does not come back.
 //!
 //! # The race
 //! Both sides do a read-modify-write on one word, `take` also when there is no waker. If that of `take` comes second it
@@ -40,15 +40,15 @@
 
 use std::fmt;
 use std::mem::ManuallyDrop;
-use std::ptr;
-use std::task::{RawWakerVTable, Waker};
+use std::task::Waker;
 
 use crate::primitive::atomic::{
-    AtomicPtr, AtomicU64,
+    AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed},
 };
+use crate::waker_words::WakerWords;
 
-/// `data` and `vtable` hold a waker that whoever clears this bit owns.
+/// `words` holds a waker that whoever clears this bit owns.
 const ARMED: u64 = 1;
 /// A `register` is between its two steps.
 const WRITING: u64 = 2;
@@ -92,8 +92,7 @@ const GENERATION: u64 = BITS + 1;
 /// ```
 pub struct AtomicWaker {
     state: AtomicU64,
-    data: AtomicPtr<()>,
-    vtable: AtomicPtr<RawWakerVTable>,
+    words: WakerWords,
 }
 
 impl AtomicWaker {
@@ -103,8 +102,7 @@ impl AtomicWaker {
     pub const fn new() -> Self {
         Self {
             state: AtomicU64::new(0),
-            data: AtomicPtr::new(ptr::null_mut()),
-            vtable: AtomicPtr::new(ptr::null_mut()),
+            words: WakerWords::new(),
         }
     }
 
@@ -114,8 +112,7 @@ impl AtomicWaker {
     pub fn new() -> Self {
         Self {
             state: AtomicU64::new(0),
-            data: AtomicPtr::new(ptr::null_mut()),
-            vtable: AtomicPtr::new(ptr::null_mut()),
+            words: WakerWords::new(),
         }
     }
 
@@ -147,7 +144,7 @@ impl AtomicWaker {
         let new = ManuallyDrop::new(waker.clone());
         // What is left from before, if anything. After this `ARMED` is clear, and only we set it.
         let old = self.take();
-        self.write(&new);
+        self.words.write(&new);
         let state = self.state.load(Relaxed) & !BITS;
         // Release: whoever takes the waker sees the pair. Acquire: what came before a `take` that found no waker is
         // seen when the caller looks at its condition.
@@ -166,7 +163,7 @@ impl AtomicWaker {
         // Acquire: the pair that belongs to this state is seen (from the publishing step of `register`).
         let mut state = self.state.load(Acquire);
         loop {
-            let pair = self.pair();
+            let pair = self.words.read();
             let next = if state & ARMED != 0 {
                 state & !BITS
             } else if state & WRITING != 0 {
@@ -208,9 +205,7 @@ impl AtomicWaker {
     #[inline]
     fn holds(&self, waker: &Waker) -> bool {
         // Acquire: the pair was written before `ARMED`, maybe by another thread that polled this task.
-        self.state.load(Acquire) & ARMED != 0
-            && self.data.load(Relaxed).cast_const() == waker.data()
-            && ptr::eq(self.vtable.load(Relaxed), waker.vtable())
+        self.state.load(Acquire) & ARMED != 0 && self.words.will_wake(waker)
     }
 
     /// The slow part of `register`.
@@ -227,7 +222,7 @@ impl AtomicWaker {
                 ManuallyDrop::into_inner(new).wake();
                 return;
             }
-            let pair = self.pair();
+            let pair = self.words.read();
             let next = state & !BITS | WRITING;
             match self.state.compare_exchange(state, next, AcqRel, Acquire) {
                 Ok(_) if state & ARMED != 0 => {
@@ -244,7 +239,7 @@ impl AtomicWaker {
         };
 
         // Step 2.
-        self.write(&new);
+        self.words.write(&new);
 
         // Step 3: publish. Only we leave `WRITING`. AcqRel: as in `register_exclusive`.
         let next = (state & !BITS).wrapping_add(GENERATION) | ARMED;
@@ -254,40 +249,6 @@ impl AtomicWaker {
         }
         drop(old);
     }
-
-    #[inline]
-    fn pair(&self) -> Pair {
-        Pair {
-            data: self.data.load(Relaxed),
-            vtable: self.vtable.load(Relaxed),
-        }
-    }
-
-    #[inline]
-    fn write(&self, waker: &Waker) {
-        self.data.store(waker.data().cast_mut(), Relaxed);
-        self.vtable
-            .store(ptr::from_ref(waker.vtable()).cast_mut(), Relaxed);
-    }
-}
-
-/// What `data` and `vtable` said, maybe torn.
-#[derive(Clone, Copy)]
-struct Pair {
-    data: *mut (),
-    vtable: *mut RawWakerVTable,
-}
-
-impl Pair {
-    /// # Safety
-    /// The pair was written by one `write`, and the caller owns that waker.
-    #[inline]
-    unsafe fn into_waker(self) -> Waker {
-        // SAFETY: `write` stored a `&'static RawWakerVTable`.
-        let vtable = unsafe { &*self.vtable.cast_const() };
-        // SAFETY: both words come from one waker that was not dropped, and that the caller owns.
-        unsafe { Waker::new(self.data.cast_const(), vtable) }
-    }
 }
 
 impl Drop for AtomicWaker {
@@ -295,7 +256,7 @@ impl Drop for AtomicWaker {
         // Relaxed: whoever hands us the only reference has ordered everything before.
         if self.state.load(Relaxed) & ARMED != 0 {
             // SAFETY: nobody else has a reference, so the waker is ours.
-            drop(unsafe { self.pair().into_waker() });
+            drop(unsafe { self.words.read().into_waker() });
         }
     }
 }

@@ -9,7 +9,10 @@ pub mod primitive;
 #[cfg(all(test, not(rt_loom)))]
 mod testing;
 pub mod wait;
+pub mod wait_list;
 pub mod wake_batch;
+mod waker_words;
 
 pub use self::atomic_waker::AtomicWaker;
+pub use self::wait_list::WaitList;
 pub use self::wake_batch::WakeBatch;
