@@ -97,8 +97,7 @@ fn poll_future<F: Future, S: Schedule>(
 /// references up.
 #[cold]
 fn cancel<F: Future, S: Schedule>(cell: &Cell<F, S>, refs: usize) {
-    let id = cell.header.id;
-    let error = if cell.scheduler.is_closed() { JoinError::closed(id) } else { JoinError::cancelled(id) };
+    let error = cell.scheduler.cancel_error(cell.header.id);
     finish(cell, Err(error), refs);
 }
 

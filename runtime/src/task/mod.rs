@@ -68,6 +68,11 @@ pub(crate) trait Schedule: Sized + 'static {
     /// Whether the scheduler has shut down: tells "cancelled" from "runtime closed".
     fn is_closed(&self) -> bool;
 
+    /// Why a task that was cancelled has no output. For schedulers that cancel for a reason of their own.
+    fn cancel_error(&self, id: Id) -> JoinError {
+        if self.is_closed() { JoinError::closed(id) } else { JoinError::cancelled(id) }
+    }
+
     /// A task ended in a panic. With a handle alive, its owner may still retrieve the error.
     fn task_panicked(&self, report: &Arc<PanicReport>, handle_alive: bool);
 

@@ -1,0 +1,262 @@
+#![cfg(rt_loom)]
+//! Models of the blocking pool's handshake (`rt/src/blocking/tickets.rs`), with numbers as jobs.
+//!
+//! In a model no time passes: a keep-alive of zero stands for one that runs out at any moment, a long one for one that
+//! never does. A job that nobody runs shows as a deadlock, since the submitter waits for it.
+//!
+//! Everything is behind one lock, so the ordering to weaken is that of the steps. Seen to fail: ending on a time-out
+//! without a look at `granted` (`submit_against_idle_exit`), `close` leaving the idle threads uncalled
+//! (`submit_against_close`), `start_failed` dropping its ticket, `grow` ignored by who takes a ticket.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use loom::thread;
+
+use rt::internals::blocking::tickets::{
+    AfterFailure, Entry, Idler, Limits, Next, Submitted, Tickets,
+};
+use rt_sync::primitive::{Arc, Condvar, Mutex};
+
+const LONG: Duration = Duration::from_secs(100_000);
+
+#[derive(Clone)]
+struct Pool(Arc<Shared>);
+
+struct Shared {
+    tickets: Tickets,
+    channel: Mutex<VecDeque<u32>>,
+    /// Bits of the jobs that ran, and of those that were dropped.
+    over: Mutex<(u32, u32)>,
+    changed: Condvar,
+    /// Waited for by job 1, if they meet.
+    meet: bool,
+}
+
+impl std::ops::Deref for Pool {
+    type Target = Shared;
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl Pool {
+    fn new(max: usize, eager: usize, keep_alive: Duration) -> Self {
+        Self::with(max, eager, keep_alive, false)
+    }
+
+    fn with(max: usize, eager: usize, keep_alive: Duration, meet: bool) -> Self {
+        let limits = Limits {
+            max,
+            eager,
+            keep_alive,
+            pace: Duration::ZERO,
+        };
+        Self(Arc::new(Shared {
+            tickets: Tickets::new(limits),
+            channel: Mutex::new(VecDeque::new()),
+            over: Mutex::new((0, 0)),
+            changed: Condvar::new(),
+            meet,
+        }))
+    }
+
+    fn submit(&self, job: u32) -> Option<Entry> {
+        self.channel.lock().push_back(job);
+        match self.tickets.submit() {
+            Submitted::Taken => None,
+            Submitted::Start(entry) => Some(entry),
+            Submitted::Closed => {
+                self.drain();
+                None
+            }
+        }
+    }
+
+    fn submit_and_start(&self, job: u32) {
+        if let Some(entry) = self.submit(job) {
+            self.start(entry);
+        }
+    }
+
+    fn start(&self, entry: Entry) {
+        let pool = self.clone();
+        thread::spawn(move || {
+            let me = Idler::new();
+            let mut next = pool.tickets.begin(&me, entry);
+            while let Next::Work(another) = next {
+                if let Some(entry) = another {
+                    pool.start(entry);
+                }
+                let job = pool.channel.lock().pop_front();
+                match job {
+                    Some(job) => pool.run(job),
+                    None => assert!(pool.tickets.is_closed(), "a ticket without a job"),
+                }
+                next = pool.tickets.next(&me);
+            }
+            pool.tickets.left();
+        });
+    }
+
+    fn run(&self, job: u32) {
+        let mut over = self.over.lock();
+        assert_eq!((over.0 | over.1) & (1 << job), 0, "job {job} twice");
+        over.0 |= 1 << job;
+        self.changed.notify_all();
+        while self.meet && over.0 & 0b110 != 0b110 {
+            over = self.changed.wait(over);
+        }
+    }
+
+    fn drain(&self) {
+        loop {
+            let job = self.channel.lock().pop_front();
+            let Some(job) = job else { return };
+            self.over.lock().1 |= 1 << job;
+        }
+    }
+
+    fn wait_for(&self, ran: u32) {
+        let mut over = self.over.lock();
+        while over.0 != ran {
+            over = self.changed.wait(over);
+        }
+    }
+
+    /// Closes the pool and waits for its threads.
+    fn shut_down(&self) {
+        self.tickets.close();
+        self.drain();
+        assert!(self.tickets.wait_gone(0, LONG));
+        let counts = self.tickets.snapshot();
+        assert_eq!((counts.threads, counts.idle, counts.waiting), (0, 0, 0));
+    }
+}
+
+fn model(bound: usize, body: impl Fn() + Send + Sync + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(bound);
+    model.check(body);
+}
+
+/// A job comes while the only thread is about to go idle, is idle, or ends: it runs all the same, on that thread or on
+/// a new one, and never on a second one beside it.
+#[test]
+fn submit_against_idle_exit() {
+    model(3, || {
+        let pool = Pool::new(1, 1, Duration::ZERO);
+        pool.submit_and_start(1);
+        pool.submit_and_start(2);
+        pool.wait_for(0b110);
+        assert_eq!(pool.tickets.snapshot().peak, 1);
+        pool.shut_down();
+    });
+}
+
+/// Two submitters and one thread that is about to go: not both may count on it.
+#[test]
+fn two_submitters_against_idle_exit() {
+    model(2, || {
+        let pool = Pool::new(2, 2, Duration::ZERO);
+        pool.submit_and_start(1);
+        let other = pool.clone();
+        let submitter = thread::spawn(move || other.submit_and_start(2));
+        pool.submit_and_start(3);
+        submitter.join().unwrap();
+        pool.wait_for(0b1110);
+        assert!(pool.tickets.snapshot().peak <= 2);
+        pool.shut_down();
+    });
+}
+
+/// Two jobs that wait for each other, submitted by two threads to a pool of two, with an idle thread or without: each
+/// gets a thread of its own.
+#[test]
+fn jobs_that_meet() {
+    for keep_alive in [Duration::ZERO, LONG] {
+        model(2, move || {
+            let pool = Pool::with(2, 2, keep_alive, true);
+            let other = pool.clone();
+            let submitter = thread::spawn(move || other.submit_and_start(1));
+            pool.submit_and_start(2);
+            submitter.join().unwrap();
+            pool.wait_for(0b110);
+            pool.shut_down();
+        });
+    }
+}
+
+/// The same where only one thread starts at once: the second job waits for the one that warms up.
+#[test]
+fn jobs_that_meet_beyond_the_eager_threads() {
+    model(2, || {
+        let pool = Pool::with(2, 1, LONG, true);
+        let other = pool.clone();
+        let submitter = thread::spawn(move || other.submit_and_start(1));
+        pool.submit_and_start(2);
+        submitter.join().unwrap();
+        pool.wait_for(0b110);
+        pool.shut_down();
+    });
+}
+
+/// A job comes while the pool closes: it runs or is dropped, and no thread is left, idle ones neither.
+#[test]
+fn submit_against_close() {
+    model(3, || {
+        let pool = Pool::new(1, 1, LONG);
+        pool.submit_and_start(1);
+        let other = pool.clone();
+        let closer = thread::spawn(move || {
+            other.tickets.close();
+            other.drain();
+        });
+        pool.submit_and_start(2);
+        closer.join().unwrap();
+        pool.shut_down();
+        let (ran, dropped) = *pool.over.lock();
+        assert_eq!((ran | dropped, ran & dropped), (0b110, 0));
+    });
+}
+
+/// A second thread is refused while the first one is about to end: the first one takes the job, or the submitter is
+/// told that nobody will, and its retry finds the ticket.
+#[test]
+fn refused_thread_against_idle_exit() {
+    model(3, || {
+        let pool = Pool::new(2, 2, Duration::ZERO);
+        pool.submit_and_start(1);
+        if let Some(entry) = pool.submit(2)
+            && let AfterFailure::Orphaned(_) = pool.tickets.start_failed(entry)
+        {
+            assert_eq!(pool.tickets.snapshot().threads, 0);
+            let entry = pool.tickets.retry().expect("a ticket waits");
+            pool.start(entry);
+            assert!(pool.tickets.recovered().is_none());
+        }
+        pool.wait_for(0b110);
+        pool.shut_down();
+    });
+}
+
+/// Two submitters are refused at the same time: exactly one of them, the last, has to care for both jobs.
+#[test]
+fn two_refused_threads() {
+    model(3, || {
+        let pool = Pool::new(2, 2, Duration::ZERO);
+        let refused = |pool: &Pool, job| match pool.submit(job) {
+            Some(entry) => matches!(pool.tickets.start_failed(entry), AfterFailure::Orphaned(_)),
+            None => false,
+        };
+        let other = pool.clone();
+        let submitter = thread::spawn(move || refused(&other, 1));
+        let mine = refused(&pool, 2);
+        let theirs = submitter.join().unwrap();
+        // Both are told only if the first was through before the second came, which is then part of the same retry.
+        assert!(mine || theirs);
+        assert_eq!(pool.tickets.give_up(), 2);
+        pool.drain();
+        pool.shut_down();
+    });
+}
