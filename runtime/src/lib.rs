@@ -1,3 +1,52 @@
 //! `rt`: a multi-threaded async runtime.
+//!
+//! Every worker thread turns its own selector and its own ready queue; idle workers steal; sync code runs on a blocking
+//! pool. Names and meanings are tokio's wherever tokio has the thing.
+//!
+//! ```
+//! #[rt::main]
+//! async fn main() -> Result<(), rt::task::JoinError> {
+//!     let answer = rt::spawn(async { 6 * 7 });
+//!     rt::time::sleep(std::time::Duration::from_millis(5)).await;
+//!     assert_eq!(answer.await?, 42);
+//!     Ok(())
+//! }
+//! ```
 
+// Doc examples name the crate as its users do, and so do the macros.
+extern crate self as rt;
+
+mod blocking;
+mod context;
+#[cfg(feature = "hyper")]
+pub mod hyper;
+#[doc(hidden)]
+pub mod internals;
+mod macros;
+pub mod runtime;
+mod scheduler;
+pub mod signal;
 pub mod task;
+pub mod time;
+
+/// Sockets, pipes and name look-up.
+pub mod net {
+    pub use rt_io::net::*;
+}
+
+/// Reading and writing: traits, helpers, standard streams.
+pub mod io {
+    pub use rt_io::stdio::{Stderr, Stdin, Stdout, stderr, stdin, stdout};
+    pub use rt_io::util::*;
+    pub use rt_io::{Interest, Ready};
+
+    /// Descriptors of other libraries.
+    pub mod unix {
+        pub use rt_io::{
+            AsyncFd, AsyncFdReadyGuard, AsyncFdReadyMutGuard, AsyncFdRegisterError, TryIoError,
+        };
+    }
+}
+
+pub use crate::runtime::{block_in_place, bridge, spawn, spawn_blocking, spawn_compute, spawn_pinned, try_bridge};
+pub use rt_macros::{main, test};

@@ -1,0 +1,221 @@
+//! Builds a runtime.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use super::config::Config;
+use super::{Runtime, UnhandledPanic, workers};
+use crate::blocking;
+use crate::scheduler::{Shared, launch};
+
+/// Collects what a [`Runtime`] is to be like.
+///
+/// # Examples
+/// ```
+/// # fn main() -> std::io::Result<()> {
+/// let runtime = rt::runtime::Builder::new_multi_thread().worker_threads(2).name("web").build()?;
+/// assert_eq!(runtime.block_on(async { 1 + 1 }), 2);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Builder {
+    multi_thread: bool,
+    workers: Option<usize>,
+    name: Option<Arc<str>>,
+    max_blocking_threads: usize,
+    keep_alive: Duration,
+    start_paused: bool,
+    config: Config,
+}
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+impl Builder {
+    /// A runtime with workers of its own: by default as many as cores.
+    #[must_use]
+    pub fn new_multi_thread() -> Self {
+        Self::new(true)
+    }
+
+    /// A runtime without threads: everything runs on the thread inside `block_on`, and nothing while there is none.
+    #[must_use]
+    pub fn new_current_thread() -> Self {
+        Self::new(false)
+    }
+
+    fn new(multi_thread: bool) -> Self {
+        Self {
+            multi_thread,
+            workers: None,
+            name: None,
+            max_blocking_threads: blocking::DEFAULT_MAX_THREADS,
+            keep_alive: blocking::DEFAULT_KEEP_ALIVE,
+            start_paused: false,
+            config: Config::new(),
+        }
+    }
+
+    /// Sets the number of workers of a multi-thread runtime. The current-thread flavour has none and ignores it.
+    ///
+    /// Without it the number is that of the cores this process may use, cut to the CPU quota of its control group, or
+    /// the value of the environment variable `RT_WORKER_THREADS`. A number of zero, or an absurd one, makes
+    /// [`build`](Self::build) fail.
+    pub fn worker_threads(&mut self, number: usize) -> &mut Self {
+        self.workers = Some(number);
+        self
+    }
+
+    /// Sets how many threads [`spawn_blocking`](crate::spawn_blocking) may start; 512 without it. Zero counts as one.
+    pub fn max_blocking_threads(&mut self, number: usize) -> &mut Self {
+        self.max_blocking_threads = number.max(1);
+        self
+    }
+
+    /// Names the runtime: errors and reports say it. Without it a runtime is called `rt-1`, `rt-2` and so on.
+    pub fn name(&mut self, name: impl AsRef<str>) -> &mut Self {
+        self.name = Some(Arc::from(name.as_ref()));
+        self
+    }
+
+    /// Names every thread of the runtime. Without it a thread is named for what it does: `rt-worker`, `rt-blocking`.
+    pub fn thread_name(&mut self, name: impl Into<String>) -> &mut Self {
+        let name = name.into();
+        self.thread_name_fn(move || name.clone())
+    }
+
+    /// Names each thread of the runtime anew.
+    pub fn thread_name_fn(&mut self, name: impl Fn() -> String + Send + Sync + 'static) -> &mut Self {
+        self.config.thread_name = Some(Arc::new(name));
+        self
+    }
+
+    /// Sets the size of the stack of each thread, in bytes.
+    pub fn thread_stack_size(&mut self, bytes: usize) -> &mut Self {
+        self.config.thread_stack_size = Some(bytes);
+        self
+    }
+
+    /// Sets how long a thread for blocking closures waits for its next one before it ends; 10 s without it.
+    pub fn thread_keep_alive(&mut self, duration: Duration) -> &mut Self {
+        self.keep_alive = duration;
+        self
+    }
+
+    /// Runs `f` on each thread of the runtime when it starts.
+    pub fn on_thread_start(&mut self, f: impl Fn() + Send + Sync + 'static) -> &mut Self {
+        self.config.on_thread_start = Some(Arc::new(f));
+        self
+    }
+
+    /// Runs `f` on each thread of the runtime before it ends.
+    pub fn on_thread_stop(&mut self, f: impl Fn() + Send + Sync + 'static) -> &mut Self {
+        self.config.on_thread_stop = Some(Arc::new(f));
+        self
+    }
+
+    /// Runs `f` on each worker before it goes to sleep. It may spawn and wake; the selector is looked at all the same.
+    pub fn on_thread_park(&mut self, f: impl Fn() + Send + Sync + 'static) -> &mut Self {
+        self.config.on_thread_park = Some(Arc::new(f));
+        self
+    }
+
+    /// Runs `f` on each worker after it woke up.
+    pub fn on_thread_unpark(&mut self, f: impl Fn() + Send + Sync + 'static) -> &mut Self {
+        self.config.on_thread_unpark = Some(Arc::new(f));
+        self
+    }
+
+    /// Sets how many tasks a busy worker polls at most before it looks at its sockets and timers; 61 without it. It
+    /// looks after about 100 µs in any case. Zero counts as one.
+    pub fn event_interval(&mut self, polls: u32) -> &mut Self {
+        self.config.event_interval = polls.max(1);
+        self
+    }
+
+    /// Sets how many tasks a busy worker polls before it looks at the queue of tasks from outside; 61 without it. Zero
+    /// counts as one.
+    pub fn global_queue_interval(&mut self, polls: u32) -> &mut Self {
+        self.config.global_queue_interval = polls.max(1);
+        self
+    }
+
+    /// Sets what happens when a task panics and nobody retrieves the error; without it the panic is reported on standard
+    /// error, once.
+    pub fn unhandled_panic(&mut self, policy: UnhandledPanic) -> &mut Self {
+        self.config.unhandled_panic = policy;
+        self
+    }
+
+    /// Sets how long dropping the runtime waits for blocking closures that still run; 2 s without it. Afterwards they
+    /// are named on standard error and left behind.
+    pub fn shutdown_grace(&mut self, grace: Duration) -> &mut Self {
+        self.config.shutdown_grace = grace;
+        self
+    }
+
+    /// Starts with the clock stopped, for tests: see [`time::pause`](crate::time::pause). For the current-thread flavour.
+    pub fn start_paused(&mut self, paused: bool) -> &mut Self {
+        self.start_paused = paused;
+        self
+    }
+
+    /// Accepted for tokio's sake: sockets and timers are always there.
+    pub fn enable_all(&mut self) -> &mut Self {
+        self
+    }
+
+    /// Accepted for tokio's sake: sockets are always there.
+    pub fn enable_io(&mut self) -> &mut Self {
+        self
+    }
+
+    /// Accepted for tokio's sake: timers are always there.
+    pub fn enable_time(&mut self) -> &mut Self {
+        self
+    }
+
+    /// Makes the runtime and starts its threads.
+    ///
+    /// # Errors
+    /// If the number of workers makes no sense, in the builder or in `RT_WORKER_THREADS`; if the clock is to be stopped
+    /// on a multi-thread runtime; if the operating system refuses a thread or a selector.
+    pub fn build(&mut self) -> io::Result<Runtime> {
+        if self.multi_thread && self.start_paused {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "start_paused needs the current-thread flavour: use Builder::new_current_thread, or \
+                 `#[rt::test(start_paused = true)]` without `flavor`",
+            ));
+        }
+        let workers = match (self.multi_thread, self.workers) {
+            (false, _) => 0,
+            (true, Some(number)) => workers::check(number)?,
+            (true, None) => workers::default()?,
+        };
+        let id = NEXT_ID.fetch_add(1, Relaxed);
+        let name = self.name.clone().unwrap_or_else(|| format!("rt-{id}").into());
+        let clock_paused = (!self.multi_thread).then_some(self.start_paused);
+        let limits = (self.max_blocking_threads, self.keep_alive);
+        let shared = Shared::new(id, name, workers, clock_paused, limits, self.config.clone());
+        // Shuts down what was started if the rest cannot be.
+        let runtime = Runtime::from_shared(shared.clone());
+        launch::start(&shared)?;
+        super::entry::set_hooks();
+        Ok(runtime)
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("multi_thread", &self.multi_thread)
+            .field("worker_threads", &self.workers)
+            .field("name", &self.name)
+            .field("max_blocking_threads", &self.max_blocking_threads)
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}

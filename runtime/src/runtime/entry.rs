@@ -1,0 +1,202 @@
+//! The functions at the root of the crate: they use the runtime of the thread.
+
+use std::future::Future;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use super::handle::spawn_on;
+use super::{BlockOnError, Handle};
+use crate::context;
+use crate::scheduler::lend;
+use crate::task::{JoinHandle, Meta};
+
+/// Spawns a task on the runtime of this thread. It starts without being awaited.
+///
+/// A spawn inside a task goes to the own worker's next slot, from outside to the shared queue; idle workers steal.
+///
+/// # Panics
+/// If the thread is in no runtime.
+///
+/// # Examples
+/// ```
+/// # #[rt::main]
+/// # async fn main() -> Result<(), rt::task::JoinError> {
+/// let sum = rt::spawn(async { 1 + 1 }).await?;
+/// assert_eq!(sum, 2);
+/// # Ok(())
+/// # }
+/// ```
+#[track_caller]
+#[inline]
+pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let meta = Meta::here();
+    match context::current() {
+        Some(shared) => spawn_on(&shared, future, meta),
+        None => no_runtime("rt::spawn"),
+    }
+}
+
+/// Runs a closure that blocks on a thread of its own; asyncio's `to_thread`.
+///
+/// Up to [`max_blocking_threads`](super::Builder::max_blocking_threads) closures run at once, more wait. A closure that
+/// runs cannot be aborted. Closures that wait at the runtime's end are dropped, and their handles say so.
+///
+/// # Panics
+/// If the thread is in no runtime. A thread limit of the operating system makes the handle fail, never the caller.
+///
+/// # Examples
+/// ```
+/// # #[rt::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let text = rt::spawn_blocking(|| std::fs::read_to_string("Cargo.toml")).await??;
+/// assert!(text.contains("[package]"));
+/// # Ok(())
+/// # }
+/// ```
+#[track_caller]
+pub fn spawn_blocking<F, R>(f: F) -> JoinHandle<R>
+where
+    F: FnOnce() -> R + Send + 'static,
+    R: Send + 'static,
+{
+    match context::current() {
+        Some(shared) => shared.blocking.spawn(f, Meta::here()),
+        None => no_runtime("rt::spawn_blocking"),
+    }
+}
+
+/// Runs a closure that computes, on a pool with as many threads as cores.
+///
+/// For work that would hold up a worker: hashing, compressing, parsing something large. What waits for a device belongs
+/// to [`spawn_blocking`].
+///
+/// # Panics
+/// If the thread is in no runtime.
+#[track_caller]
+pub fn spawn_compute<F, R>(f: F) -> JoinHandle<R>
+where
+    F: FnOnce() -> R + Send + 'static,
+    R: Send + 'static,
+{
+    match context::current() {
+        Some(shared) => shared.compute.spawn(f, Meta::here()),
+        None => no_runtime("rt::spawn_compute"),
+    }
+}
+
+/// Spawns a task whose future need not be `Send`: `make` is called on worker `worker`, and the future never leaves it.
+///
+/// While that worker blocks in [`block_in_place`] its pinned tasks wait with it.
+///
+/// # Errors
+/// If the runtime has no worker of that number (they count from 0), or is closed.
+///
+/// # Panics
+/// If the thread is in no runtime.
+///
+/// # Examples
+/// ```
+/// # #[rt::main(worker_threads = 2)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::rc::Rc;
+/// let handle = rt::spawn_pinned(1, || async {
+///     let local = Rc::new(5);
+///     rt::task::yield_now().await;
+///     *local
+/// })?;
+/// assert_eq!(handle.await?, 5);
+/// # Ok(())
+/// # }
+/// ```
+#[track_caller]
+pub fn spawn_pinned<M, F>(worker: usize, make: M) -> io::Result<JoinHandle<F::Output>>
+where
+    M: FnOnce() -> F + Send + 'static,
+    F: Future + 'static,
+    F::Output: Send + 'static,
+{
+    match context::current() {
+        Some(shared) => shared.spawn_pinned(worker, make, Meta::here()),
+        None => no_runtime("rt::spawn_pinned"),
+    }
+}
+
+/// Runs a closure that blocks on this very thread, inside a task, after handing the worker's queue, sockets and timers
+/// to another thread.
+///
+/// The other branches of the same task wait meanwhile, and so do tasks pinned to this worker. Outside a task it just
+/// calls the closure.
+///
+/// # Panics
+/// Inside a task of the current-thread flavour, where nobody could take over: use [`spawn_blocking`] there.
+#[track_caller]
+pub fn block_in_place<F, R>(f: F) -> R
+where
+    F: FnOnce() -> R,
+{
+    match lend::block_in_place(f) {
+        Ok(result) => result,
+        Err(lend::CurrentThread) => panic!(
+            "block_in_place inside a task of a current-thread runtime, where no other thread could take over: use \
+             rt::spawn_blocking, or the multi-thread flavour"
+        ),
+    }
+}
+
+/// Runs a future from sync code, also below a task: the supported way from a sync function back into async code.
+///
+/// On a worker it hands queue, sockets and timers to another thread first, as [`block_in_place`], and then turns a loop
+/// of its own until the future is done. It costs a thread for that time, so it is for seldom calls: sync traits,
+/// callbacks of libraries.
+///
+/// # Panics
+/// If the thread is in no runtime; inside a task of the current-thread flavour; if the runtime closes meanwhile
+/// ([`try_bridge`] gives an error instead).
+#[track_caller]
+pub fn bridge<F: Future>(future: F) -> F::Output {
+    match try_bridge(future) {
+        Ok(output) => output,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// As [`bridge`], with an error if the runtime is closed or closes meanwhile.
+///
+/// # Errors
+/// See [`Handle::try_block_on`].
+///
+/// # Panics
+/// As [`bridge`], but for the runtime's end.
+#[track_caller]
+pub fn try_bridge<F: Future>(future: F) -> Result<F::Output, BlockOnError> {
+    let Some(shared) = context::current() else { no_runtime("rt::bridge") };
+    let handle = Handle { shared };
+    block_in_place(|| handle.try_block_on(future))
+}
+
+#[cold]
+#[track_caller]
+fn no_runtime(what: &str) -> ! {
+    match Handle::try_current() {
+        Err(error) => panic!("{what}: {error}"),
+        Ok(_) => unreachable!("called when there is no runtime"),
+    }
+}
+
+/// What `rt-io` needs from above: timers for the back-off of `accept`, and the blocking pool to resolve names.
+pub(super) fn set_hooks() {
+    rt_io::context::set_sleep_hook(|duration| Box::pin(crate::time::sleep(duration)));
+    rt_io::context::set_resolve_hook(|host, port| {
+        Box::pin(async move {
+            let resolve = move || (host.as_str(), port).to_socket_addrs().map(Iterator::collect::<Vec<SocketAddr>>);
+            match Handle::try_current() {
+                Ok(handle) => handle.spawn_blocking(resolve).await?,
+                Err(error) => Err(io::Error::other(error)),
+            }
+        })
+    });
+}

@@ -1,0 +1,21 @@
+//! The runtime: how it is built, held, entered and ended.
+//!
+//! `#[rt::main]` makes one and runs `main` on it. [`Builder`] makes one by hand, [`Runtime`] owns it, and [`Handle`]s
+//! reach it from anywhere.
+
+mod builder;
+pub(crate) mod config;
+mod entry;
+mod handle;
+mod metrics;
+pub(crate) mod panics;
+#[expect(clippy::module_inception, reason = "the type Runtime has a file of its own")]
+mod runtime;
+mod workers;
+
+pub use self::builder::Builder;
+pub use self::entry::{bridge, block_in_place, spawn, spawn_blocking, spawn_compute, spawn_pinned, try_bridge};
+pub use self::handle::{BlockOnError, EnterGuard, Handle, RuntimeFlavor, TryCurrentError};
+pub use self::metrics::{PoolMetrics, RuntimeMetrics, WorkerMetrics};
+pub use self::panics::UnhandledPanic;
+pub use self::runtime::Runtime;

@@ -1,0 +1,184 @@
+//! `block_on`: a thread takes a guest seat and turns its loop for a root future.
+//!
+//! The root future never leaves this thread, so it need not be `Send`. Tasks that it spawns go to this seat's queue,
+//! from which the workers steal. On the current-thread flavour guests do everything.
+//!
+//! # When the thread leaves
+//! What lies in its queue goes to the injector. The seat goes back to the free seats, the next `block_on` takes the last
+//! one first. If sockets or timers are still registered with it, the monitor gives it a stand-in after a moment; on the
+//! current-thread flavour it waits for the next `block_on`, as everything there.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, Waker};
+
+use rt_sync::coop;
+
+use super::seat::RootFlag;
+use super::shutdown;
+use super::worker::{Exit, Loop, Root};
+use super::{Seat, Shared};
+use crate::context::{self, Context, Phase, Sitting};
+use crate::time;
+
+/// The runtime closed before the root future was done.
+#[derive(Debug)]
+pub(crate) struct Closed;
+
+/// Why `block_on` cannot begin.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// A task is being polled on this thread.
+    Nested,
+    /// The runtime is closed.
+    Closed,
+    /// No selector could be made for the seat.
+    Seat(std::io::Error),
+}
+
+impl Shared {
+    /// Runs `future` on this thread until it is done.
+    pub(crate) fn block_on<F: Future>(self: &Arc<Self>, future: F) -> Result<F::Output, Refused> {
+        if context::is_polling() {
+            return Err(Refused::Nested);
+        }
+        let mut root = RootFuture { future: pin!(future), flag: None, waker: Waker::noop().clone(), output: None };
+        loop {
+            if self.is_closed() {
+                return Err(Refused::Closed);
+            }
+            let seat = self.guest_seat().map_err(Refused::Seat)?;
+            let Some(core) = seat.sit() else {
+                unreachable!("a free seat has its core");
+            };
+            root.sit(&seat);
+            let cx = Context::new(self.clone(), Phase::Polling);
+            cx.sitting.replace(Some(Sitting { seat: seat.clone(), core }));
+            let leave = Leave { cx: cx.clone(), seat: seat.clone() };
+            let exit = {
+                let _context = context::enter(cx.clone());
+                let _selector = rt_io::context::enter(seat.wakeup.selector.get().cloned(), true);
+                let _timers = time::current::enter(seat.timers.clone());
+                let exit = Loop::new(&cx, &seat, true).run(&mut root);
+                if exit == Exit::Closed {
+                    shutdown::end_seat(&cx, &seat, true);
+                }
+                cx.lent.take();
+                exit
+            };
+            drop(leave);
+            match exit {
+                Exit::Done => match root.output {
+                    Some(output) => return Ok(output),
+                    None => unreachable!("the loop is done when there is an output"),
+                },
+                Exit::Closed => return Err(Refused::Closed),
+                Exit::Lent | Exit::Wanted => {}
+            }
+        }
+    }
+
+    fn guest_seat(self: &Arc<Self>) -> std::io::Result<Arc<Seat>> {
+        match self.seats.take_free() {
+            Some(seat) => Ok(seat),
+            None => self.add_guest_seat(),
+        }
+    }
+
+    /// Makes one more guest seat.
+    pub(crate) fn add_guest_seat(self: &Arc<Self>) -> std::io::Result<Arc<Seat>> {
+        self.seats.add(|index| {
+            // On the current-thread flavour guests are the workers, as far as there is room in the accounting.
+            let idle_index = (self.is_current_thread() && index < self.idle.capacity()).then_some(index);
+            Seat::new(self.clone(), index, idle_index)
+        })
+    }
+}
+
+struct RootFuture<'a, F: Future> {
+    future: Pin<&'a mut F>,
+    flag: Option<Arc<RootFlag>>,
+    waker: Waker,
+    output: Option<F::Output>,
+}
+
+impl<F: Future> RootFuture<'_, F> {
+    /// From now on the future is woken through this seat; it is polled once for that.
+    fn sit(&mut self, seat: &Seat) {
+        seat.root.set();
+        self.waker = Waker::from(seat.root.clone());
+        self.flag = Some(seat.root.clone());
+    }
+}
+
+impl<F: Future> Root for RootFuture<'_, F> {
+    #[inline]
+    fn turn(&mut self, _cx: &Context) -> bool {
+        if !self.flag.as_ref().is_some_and(|flag| flag.take()) {
+            return false;
+        }
+        let _budget = Budget(coop::start());
+        let mut cx = TaskContext::from_waker(&self.waker);
+        match self.future.as_mut().poll(&mut cx) {
+            Poll::Ready(output) => {
+                self.output = Some(output);
+                true
+            }
+            Poll::Pending => false,
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        self.flag.as_ref().is_some_and(|flag| flag.is_set())
+    }
+}
+
+/// Restores the budget also when the poll unwinds.
+struct Budget(coop::Saved);
+
+impl Drop for Budget {
+    fn drop(&mut self) {
+        coop::restore(self.0);
+    }
+}
+
+/// Leaves a guest seat, also when the root future unwinds.
+struct Leave {
+    cx: Rc<Context>,
+    seat: Arc<Seat>,
+}
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        // Lent: a stand-in has the core, and frees the seat when it is done.
+        let Some(sitting) = self.cx.sitting.take() else { return };
+        leave_guest(&self.seat, sitting.core);
+    }
+}
+
+/// Empties a guest seat that nobody sits on any more, and frees it.
+pub(super) fn leave_guest(seat: &Arc<Seat>, core: Box<super::Core>) {
+    let shared = &seat.shared;
+    let mut left = false;
+    let mut inject = |task| {
+        shared.injector.push(task);
+        left = true;
+    };
+    core.found.take().map_or((), &mut inject);
+    seat.next.take().map_or((), &mut inject);
+    while let Some(task) = core.queue.pop() {
+        inject(task);
+    }
+    core.deferred.borrow_mut().drain(..).for_each(&mut inject);
+    core.since_select.set(0);
+    seat.rise(core);
+    shared.seats.put_free(seat.clone());
+    if left {
+        shared.notify_injected();
+    }
+    if !shared.is_current_thread() && seat.has_sources() {
+        shared.monitor.watch_guests();
+    }
+}

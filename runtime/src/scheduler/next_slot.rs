@@ -1,0 +1,69 @@
+//! The next slot: one task that its worker polls before its queue.
+//!
+//! # What it guarantees
+//! A task put in comes out exactly once: to the owner, or to the monitor, which rescues it from a worker that is stuck.
+//!
+//! # Who may touch what
+//! One atomic pointer; every access that moves a task is an exchange, so anyone may take. The owner alone puts.
+//!
+//! # The race
+//! The owner takes or replaces the task while the monitor rescues it: both exchange, one gets it.
+#![expect(unsafe_code, reason = "a Runnable is kept in an atomic pointer")]
+
+use std::fmt;
+use std::ptr::{self, NonNull};
+
+use rt_sync::primitive::atomic::AtomicPtr;
+use rt_sync::primitive::atomic::Ordering::{AcqRel, Relaxed};
+
+use crate::task::{Header, Runnable};
+
+/// See the module head.
+pub(crate) struct NextSlot(AtomicPtr<Header>);
+
+impl NextSlot {
+    pub(crate) fn new() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    /// Puts a task in; the one that lay there comes out.
+    #[inline]
+    pub(crate) fn put(&self, task: Runnable) -> Option<Runnable> {
+        // AcqRel: publishes the task to whoever takes it, and sees the one taken out.
+        own(self.0.swap(task.into_raw().as_ptr(), AcqRel))
+    }
+
+    /// Takes the task out.
+    #[inline]
+    pub(crate) fn take(&self) -> Option<Runnable> {
+        if self.is_empty() {
+            return None;
+        }
+        // AcqRel: sees the task as its putter left it.
+        own(self.0.swap(ptr::null_mut(), AcqRel))
+    }
+
+    /// Whether there is nothing to take: a hint, unless the caller is the owner and it is `true`.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.load(Relaxed).is_null()
+    }
+}
+
+#[inline]
+fn own(ptr: *mut Header) -> Option<Runnable> {
+    // SAFETY: only `put` stores a pointer, given up by `into_raw`; the exchange that brought it here took it out.
+    NonNull::new(ptr).map(|ptr| unsafe { Runnable::from_queue(ptr) })
+}
+
+impl Drop for NextSlot {
+    fn drop(&mut self) {
+        drop(self.take());
+    }
+}
+
+impl fmt::Debug for NextSlot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NextSlot").field("empty", &self.is_empty()).finish()
+    }
+}

@@ -1,0 +1,157 @@
+//! Tasks that never leave one worker: their futures need not be `Send`.
+//!
+//! A pinned task is made on any thread from a closure that is `Send`; the closure makes the future on the worker, in
+//! the task's first poll. Its `Runnable`s go to the inbox of the worker's seat, which no thief and no stand-in looks at.
+//! So the future is made, polled and dropped on the worker's own thread (rule 5 of `task/mod.rs`).
+//!
+//! While the worker's thread blocks inside `block_in_place` its pinned tasks wait with it; everything else is served by
+//! a stand-in.
+//!
+//! # The race
+//! A `Runnable` that comes in after the worker's thread has ended could be dropped nowhere: the inbox is closed then,
+//! and the task, whose future was dropped before, is only a shell.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use rt_sync::primitive::Mutex;
+use rt_sync::primitive::atomic::AtomicUsize;
+use rt_sync::primitive::atomic::Ordering::Relaxed;
+
+use super::live::LiveTasks;
+use super::{Seat, Shared};
+use crate::runtime::panics;
+use crate::task::{Header, JoinHandle, Meta, PanicReport, Runnable, Schedule, new_task};
+
+/// The pinned tasks of one worker that are ready.
+pub(crate) struct Inbox {
+    ready: Mutex<VecDeque<Runnable>>,
+    /// Written under the lock.
+    len: AtomicUsize,
+    pub(crate) live: LiveTasks,
+}
+
+impl Inbox {
+    pub(crate) fn new() -> Self {
+        Self { ready: Mutex::new(VecDeque::new()), len: AtomicUsize::new(0), live: LiveTasks::new() }
+    }
+
+    fn push(&self, task: Runnable) {
+        let mut ready = self.ready.lock();
+        ready.push_back(task);
+        self.len.store(ready.len(), Relaxed);
+    }
+
+    /// The next ready task. For the worker's own thread.
+    #[inline]
+    pub(crate) fn pop(&self) -> Option<Runnable> {
+        if self.is_empty() {
+            return None;
+        }
+        let mut ready = self.ready.lock();
+        let task = ready.pop_front();
+        self.len.store(ready.len(), Relaxed);
+        task
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len.load(Relaxed) == 0
+    }
+}
+
+/// The scheduler handle in a pinned task.
+struct Pinned(Arc<Seat>);
+
+impl Schedule for Pinned {
+    fn schedule(&self, task: Runnable) {
+        self.0.inbox.push(task);
+        // The thread itself looks into the inbox before it sleeps; another one is told.
+        self.0.wakeup.unpark();
+    }
+
+    fn release(&self, task: &Header) -> bool {
+        self.0.inbox.live.remove(task)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.shared.is_closed()
+    }
+
+    fn task_panicked(&self, report: &Arc<PanicReport>, handle_alive: bool) {
+        panics::task_panicked(&self.0.shared, report, handle_alive);
+    }
+
+    fn destructor_panicked(&self, report: &Arc<PanicReport>) {
+        panics::destructor_panicked(&self.0.shared, report);
+    }
+}
+
+/// Makes its future in its first poll, on the thread where that one has to stay.
+enum Lazy<M, F> {
+    Make(Option<M>),
+    Made(F),
+}
+
+impl<M, F> Future for Lazy<M, F>
+where
+    M: FnOnce() -> F + Unpin,
+    F: Future + Unpin,
+{
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        if let Lazy::Make(make) = &mut *self {
+            match make.take() {
+                Some(make) => {
+                    let future = make();
+                    *self = Lazy::Made(future);
+                }
+                None => unreachable!("the closure panicked, and a task is not polled after that"),
+            }
+        }
+        match &mut *self {
+            Lazy::Made(future) => Pin::new(future).poll(cx),
+            Lazy::Make(_) => unreachable!("made above"),
+        }
+    }
+}
+
+impl Shared {
+    /// Spawns a task that is made, polled and dropped on worker `index`.
+    pub(crate) fn spawn_pinned<M, F>(&self, index: usize, make: M, meta: Meta) -> io::Result<JoinHandle<F::Output>>
+    where
+        M: FnOnce() -> F + Send + 'static,
+        F: Future + 'static,
+        F::Output: Send + 'static,
+    {
+        if index >= self.workers {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "spawn_pinned: there is no worker {index} in runtime '{}', which has {} (0 means the current-thread \
+                     flavour: use LocalSet there)",
+                    self.name, self.workers
+                ),
+            ));
+        }
+        let Some(seat) = self.seats.get(index) else {
+            return Err(io::Error::other(format!("spawn_pinned: runtime '{}' is closed", self.name)));
+        };
+        // Boxed and pinned, so that `Lazy` may be moved before the future is made and its closure need not be `Unpin`.
+        let make = Box::new(move || Box::pin(make()));
+        let task = new_task(Lazy::Make(Some(make)), Pinned(seat.clone()), meta, true);
+        if let Some(listed) = task.listed
+            && seat.inbox.live.insert(listed).is_err()
+        {
+            // The future was never made, so this thread may end the task.
+            return Ok(task.handle);
+        }
+        Pinned(seat).schedule(task.runnable);
+        Ok(task.handle)
+    }
+}

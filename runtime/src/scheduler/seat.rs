@@ -1,0 +1,281 @@
+//! A seat: what a worker sits on.
+//!
+//! [`Seat`] is the half that everybody sees: queue to steal from, next slot, sleep, selector, timers, live tasks,
+//! counters. [`Core`] is the half that only the sitting thread has; it lies in the seat while nobody sits.
+//!
+//! N workers have a seat each for the life of the runtime. A thread in `block_on` takes a guest seat (`guest.rs`). With
+//! N = 0, the current-thread flavour, guests do everything.
+//!
+//! # Who may touch what
+//! `Core` moves: from the seat to the thread that takes it, to a stand-in and back (`lend.rs`), always whole. All its
+//! fields are cells, since tasks polled by the loop reach it as well, through the context.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+
+use crossbeam_deque::{Stealer, Worker};
+use rt_io::driver::{self, Driver};
+use rt_sync::primitive::atomic::AtomicBool as ModelBool;
+
+use super::live::LiveTasks;
+use super::metrics::Counters;
+use super::next_slot::NextSlot;
+use super::park::Park;
+use super::pinned::Inbox;
+use super::Shared;
+use crate::context::{self, Phase, Sitting};
+use crate::task::Runnable;
+use crate::time::Timers;
+
+/// The shared half of a seat.
+pub(crate) struct Seat {
+    pub(crate) shared: Arc<Shared>,
+    /// Place among all seats of the runtime: workers first.
+    pub(crate) index: usize,
+    /// Place in the idle accounting. `None` for guests of the multi-thread flavour, which are never woken to search.
+    pub(crate) idle_index: Option<usize>,
+    pub(crate) stealer: Stealer<Runnable>,
+    pub(crate) next: NextSlot,
+    pub(crate) wakeup: Arc<Wakeup>,
+    pub(crate) timers: Arc<Timers>,
+    pub(crate) live: LiveTasks,
+    pub(crate) inbox: Inbox,
+    pub(crate) root: Arc<RootFlag>,
+    pub(crate) counters: Counters,
+    /// Bumped by every turn: the monitor sees by it who is stuck.
+    pub(crate) turn: AtomicU32,
+    /// Set when the owner wants its seat back from a stand-in.
+    pub(crate) wanted: AtomicBool,
+    /// The core, while nobody sits.
+    resting: Mutex<Option<Box<Core>>>,
+    returned: Condvar,
+}
+
+/// What wakes the sitter of a seat: its sleep, and the selector in which it may be asleep.
+pub(crate) struct Wakeup {
+    pub(crate) park: Park,
+    pub(crate) selector: OnceLock<Arc<driver::Handle>>,
+}
+
+impl Wakeup {
+    fn new() -> Self {
+        Self { park: Park::new(), selector: OnceLock::new() }
+    }
+
+    /// Wakes the sitter, or keeps it from falling asleep; `true` if it was asleep.
+    pub(crate) fn unpark(&self) -> bool {
+        self.park.unpark(|| {
+            if let Some(selector) = self.selector.get() {
+                selector.unpark();
+            }
+        })
+    }
+}
+
+/// The waker of a root future: a flag, and the seat of the thread that polls it.
+pub(crate) struct RootFlag {
+    ready: ModelBool,
+    wakeup: Arc<Wakeup>,
+}
+
+impl RootFlag {
+    /// Whether the root future was woken since the last call.
+    #[inline]
+    pub(crate) fn take(&self) -> bool {
+        // AcqRel: pairs with `wake`; the poll sees what was done before the wake.
+        self.ready.load(Relaxed) && self.ready.swap(false, SeqCst)
+    }
+
+    /// Whether the root future was woken.
+    #[inline]
+    pub(crate) fn is_set(&self) -> bool {
+        self.ready.load(Relaxed)
+    }
+
+    pub(crate) fn set(&self) {
+        self.ready.store(true, SeqCst);
+    }
+}
+
+impl std::task::Wake for RootFlag {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.set();
+        // The sitter itself looks at the flag before it sleeps.
+        let own = context::with(|cx| {
+            cx.is_some_and(|cx| {
+                cx.sitting.borrow().as_ref().is_some_and(|sitting| Arc::ptr_eq(&sitting.seat.wakeup, &self.wakeup))
+            })
+        });
+        if !own {
+            self.wakeup.unpark();
+        }
+    }
+}
+
+/// The half of a seat that only its sitter has.
+pub(crate) struct Core {
+    pub(crate) queue: Worker<Runnable>,
+    pub(crate) driver: RefCell<Option<Driver>>,
+    /// Tasks woken during their own poll: they go to the back of the queue after the next select.
+    pub(crate) deferred: RefCell<Vec<Runnable>>,
+    /// What a search brought; polled first.
+    pub(crate) found: Cell<Option<Runnable>>,
+    /// Polls in a row that came from the next slot.
+    pub(crate) streak: Cell<u32>,
+    /// Polls since the last select.
+    pub(crate) since_select: Cell<u32>,
+    /// Polls since the injector was last looked at.
+    pub(crate) since_injector: Cell<u32>,
+    /// Most polls between two selects, so that they take about 100 µs: see `worker.rs`.
+    pub(crate) most_polls: Cell<u32>,
+    /// State of the generator that picks the first victim of a search.
+    pub(crate) random: Cell<u32>,
+}
+
+impl Core {
+    /// See rule 4 of `scheduler/mod.rs`.
+    #[inline]
+    pub(crate) fn defer(&self, task: Runnable) {
+        self.deferred.borrow_mut().push(task);
+    }
+
+    /// Whether there is a task that a thief could take or that waits behind a select.
+    pub(crate) fn is_empty(&self) -> bool {
+        let found = self.found.take();
+        let none = found.is_none();
+        self.found.set(found);
+        none && self.queue.is_empty() && self.deferred.borrow().is_empty()
+    }
+
+    /// A number below `limit`.
+    pub(crate) fn random_below(&self, limit: usize) -> usize {
+        // Xorshift (Marsaglia 2003): enough to spread thieves.
+        let mut x = self.random.get();
+        x ^= x << 13;
+        x ^= x >> 17;
+        x ^= x << 5;
+        self.random.set(x);
+        x as usize % limit.max(1)
+    }
+}
+
+impl Sitting {
+    /// A task was woken, or spawned, by this thread: rules 1 and 2 of `scheduler/mod.rs`.
+    #[inline]
+    pub(crate) fn push(&self, task: Runnable, phase: Phase) {
+        if phase == Phase::Dispatching {
+            self.core.queue.push(task);
+        } else if let Some(displaced) = self.seat.next.put(task) {
+            self.core.queue.push(displaced);
+            // Rule 5. Unfenced: what is missed here is seen once a turn.
+            if self.seat.shared.idle.has_sleeper() {
+                self.seat.shared.notify(&self.seat);
+            }
+        }
+    }
+}
+
+impl Seat {
+    pub(crate) fn new(shared: Arc<Shared>, index: usize, idle_index: Option<usize>) -> std::io::Result<Arc<Self>> {
+        let wakeup = Arc::new(Wakeup::new());
+        let (driver, handle) = Driver::new(shared.name.clone())?;
+        let weak = Arc::downgrade(&wakeup);
+        handle.set_on_foreign(Box::new(move || {
+            if let Some(wakeup) = weak.upgrade() {
+                wakeup.unpark();
+            }
+        }));
+        // Cannot be set already: the wakeup is new.
+        let _ = wakeup.selector.set(handle);
+        let unpark = wakeup.clone();
+        let timers = Timers::new(shared.clock.clone(), Box::new(move || {
+            unpark.unpark();
+        }));
+        let queue = Worker::new_fifo();
+        let stealer = queue.stealer();
+        let core = Core {
+            queue,
+            driver: RefCell::new(Some(driver)),
+            deferred: RefCell::new(Vec::new()),
+            found: Cell::new(None),
+            streak: Cell::new(0),
+            since_select: Cell::new(0),
+            since_injector: Cell::new(0),
+            most_polls: Cell::new(shared.config.event_interval),
+            random: Cell::new(0x9e37_79b9 ^ (index as u32 + 1)),
+        };
+        Ok(Arc::new(Self {
+            shared,
+            index,
+            idle_index,
+            stealer,
+            next: NextSlot::new(),
+            root: Arc::new(RootFlag { ready: ModelBool::new(false), wakeup: wakeup.clone() }),
+            wakeup,
+            timers,
+            live: LiveTasks::new(),
+            inbox: Inbox::new(),
+            counters: Counters::default(),
+            turn: AtomicU32::new(0),
+            wanted: AtomicBool::new(false),
+            resting: Mutex::new(Some(Box::new(core))),
+            returned: Condvar::new(),
+        }))
+    }
+
+    /// Takes the core, if nobody sits.
+    pub(crate) fn sit(&self) -> Option<Box<Core>> {
+        self.resting.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Takes the core as soon as its present sitter gives it back.
+    pub(crate) fn sit_when_free(&self) -> Box<Core> {
+        let mut resting = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(core) = resting.take() {
+                return core;
+            }
+            resting = self.returned.wait(resting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Gives the core back.
+    pub(crate) fn rise(&self, core: Box<Core>) {
+        let before = self.resting.lock().unwrap_or_else(PoisonError::into_inner).replace(core);
+        debug_assert!(before.is_none(), "a seat has one core");
+        self.returned.notify_all();
+    }
+
+    /// Whether a selector or a wheel of this seat has anything to wait for.
+    pub(crate) fn has_sources(&self) -> bool {
+        !self.timers.is_empty() || self.registrations() > 0
+    }
+
+    pub(crate) fn registrations(&self) -> usize {
+        self.wakeup.selector.get().map_or(0, |selector| selector.registrations())
+    }
+
+    pub(crate) fn is_guest(&self) -> bool {
+        self.index >= self.shared.workers
+    }
+}
+
+impl fmt::Debug for Seat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seat").field("index", &self.index).field("park", &self.wakeup.park).finish_non_exhaustive()
+    }
+}
+
+impl Seat {
+    /// Whether nobody sits.
+    pub(crate) fn is_free(&self) -> bool {
+        self.resting.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+}

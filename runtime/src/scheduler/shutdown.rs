@@ -1,0 +1,203 @@
+//! Shutdown: in which order a runtime ends.
+//!
+//! 1. Refuse new work: `closed` is set, and each live list closes.
+//! 2. Cancel every task and drop its future on its own worker, while context, selector and timers still live, under no
+//!    lock of ours. A task that is being polled at this moment is cancelled when that poll ends.
+//! 3. Wait for the threads that turn loops, up to the grace.
+//! 4. Wait for running blocking closures, up to the grace; then say which still run, and leave them.
+//! 5. Close timers and selectors: whoever still uses a socket of this runtime gets an error that names it.
+//! 6. Let go of the seats, so that runtime and seats do not keep each other alive.
+//!
+//! Nothing here panics. In async context a helper thread does all of it, since waiting there would stall the runtime
+//! that is being polled.
+//!
+//! # The race
+//! A spawn or a wake against the closing: see `live.rs`. A `Runnable` that is queued after its queue was emptied belongs
+//! to a task that is over, and is dropped with the queue.
+
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rt_sync::primitive::atomic::fence;
+
+use super::{Seat, Shared};
+use crate::context::{self, Context, Phase};
+
+/// Counts the threads that turn loops, and waits for their end.
+#[derive(Default)]
+pub(crate) struct Latch {
+    threads: Mutex<usize>,
+    condvar: Condvar,
+}
+
+/// One thread's share in the latch.
+pub(crate) struct Ticket(Arc<Shared>);
+
+impl Latch {
+    /// Before the thread is started.
+    pub(super) fn enter(shared: &Arc<Shared>) -> Ticket {
+        *shared.threads.threads.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Ticket(shared.clone())
+    }
+
+    /// Waits until all are gone. `false`: the deadline passed.
+    fn wait(&self, deadline: Instant) -> bool {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        while *threads > 0 {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left == Duration::ZERO {
+                return false;
+            }
+            threads = self.condvar.wait_timeout(threads, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let latch = &self.0.threads;
+        *latch.threads.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        latch.condvar.notify_all();
+    }
+}
+
+/// Shuts down, and waits up to `grace` for what does not end at once. Later calls do nothing.
+pub(crate) fn shut_down(shared: &Arc<Shared>, grace: Duration) {
+    if context::is_polling() {
+        shut_down_elsewhere(shared, grace);
+    } else if begin(shared) {
+        finish(shared, grace);
+    }
+}
+
+/// Shuts down on a thread of its own.
+pub(crate) fn shut_down_elsewhere(shared: &Arc<Shared>, grace: Duration) {
+    if !begin(shared) {
+        return;
+    }
+    let reaped = shared.clone();
+    let reaper = thread::Builder::new().name(shared.config.thread_name("reaper"));
+    if reaper.spawn(move || finish(&reaped, grace)).is_err() {
+        // No thread to be had: do what needs no waiting.
+        finish(shared, Duration::ZERO);
+    }
+}
+
+/// Step 1. `true` for the first caller.
+fn begin(shared: &Arc<Shared>) -> bool {
+    if shared.closed.swap(true, SeqCst) {
+        return false;
+    }
+    // Pairs with the fence in `idle.rs`: a sitter that goes to sleep sees `closed`, or is unparked.
+    fence(SeqCst);
+    shared.spares.close();
+    for seat in shared.seats.snapshot().iter() {
+        seat.wakeup.unpark();
+    }
+    shared.monitor.close();
+    true
+}
+
+/// Steps 2 to 6.
+fn finish(shared: &Arc<Shared>, grace: Duration) {
+    let deadline = Instant::now().checked_add(grace).unwrap_or_else(|| Instant::now() + Duration::from_secs(86_400));
+    // Destructors that ask for the runtime find it.
+    let cx = Context::new(shared.clone(), Phase::Entered);
+    let guard = context::enter(cx);
+    while let Some(seat) = shared.seats.take_free() {
+        // Guest seats on which nobody sits.
+        close_tasks(&seat);
+        if let Some(core) = seat.sit() {
+            drain(&seat, &core);
+            seat.rise(core);
+        }
+    }
+    let all_gone = shared.threads.wait(deadline);
+    for seat in shared.seats.snapshot().iter() {
+        // Again for all: a seat whose thread does not come back, or of a guest in a long poll.
+        close_tasks(seat);
+    }
+    drain_injector(shared);
+    let left = deadline.saturating_duration_since(Instant::now());
+    let mut running = shared.blocking.shutdown(left);
+    running.extend(shared.compute.shutdown(deadline.saturating_duration_since(Instant::now())));
+    if !running.is_empty() || !all_gone {
+        report_left(shared, grace, &running, all_gone);
+    }
+    for seat in shared.seats.snapshot().iter() {
+        seat.timers.close();
+        if let Some(selector) = seat.wakeup.selector.get() {
+            selector.close();
+        }
+    }
+    shared.unretrieved.report_all(shared);
+    shared.seats.clear();
+    drop(guard);
+}
+
+fn report_left(shared: &Shared, grace: Duration, running: &[crate::blocking::Running], all_gone: bool) {
+    let name = &shared.name;
+    if !all_gone {
+        eprintln!("rt: runtime '{name}' closed after {grace:?} while a task still held a worker; its thread is left behind");
+    }
+    for closure in running {
+        eprintln!("rt: runtime '{name}' closed after {grace:?} while a blocking closure still ran: {closure}");
+    }
+}
+
+/// Step 2 for the tasks of one seat that are not pinned to its thread.
+fn close_tasks(seat: &Seat) {
+    for task in seat.live.close() {
+        task.shut_down();
+    }
+}
+
+/// Step 2, on the thread that sits on the seat. `own`: it is the seat's own thread, where pinned tasks live.
+pub(super) fn end_seat(cx: &Context, seat: &Seat, own: bool) {
+    close_tasks(seat);
+    if own {
+        for task in seat.inbox.live.close() {
+            task.shut_down();
+        }
+        while let Some(task) = seat.inbox.pop() {
+            drop(task);
+        }
+    }
+    // What is in the queues are shells, but dropping them is not free of user code: no borrow is held.
+    loop {
+        let task = cx.sitting.borrow().as_ref().and_then(|sitting| pop_any(seat, &sitting.core));
+        match task {
+            Some(task) => drop(task),
+            None => break,
+        }
+    }
+    drain_injector(&seat.shared);
+}
+
+fn drain(seat: &Seat, core: &super::Core) {
+    while let Some(task) = pop_any(seat, core) {
+        drop(task);
+    }
+}
+
+fn pop_any(seat: &Seat, core: &super::Core) -> Option<crate::task::Runnable> {
+    core.found
+        .take()
+        .or_else(|| seat.next.take())
+        .or_else(|| core.queue.pop())
+        .or_else(|| core.deferred.borrow_mut().pop())
+}
+
+/// Tasks in the injector belong to live lists that are closed by now, or will be: this thread may end them.
+fn drain_injector(shared: &Shared) {
+    loop {
+        match shared.injector.steal() {
+            crossbeam_deque::Steal::Success(task) => drop(task),
+            crossbeam_deque::Steal::Empty => return,
+            crossbeam_deque::Steal::Retry => {}
+        }
+    }
+}
