@@ -1,0 +1,4 @@
+//! Behaviour of the runtime, seen from outside.
+
+mod basic;
+mod support;
