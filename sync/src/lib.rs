@@ -5,6 +5,7 @@
 
 pub mod atomic_waker;
 pub mod coop;
+pub mod oneshot;
 pub mod primitive;
 #[cfg(all(test, not(rt_loom)))]
 mod testing;
