@@ -62,7 +62,7 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Load {
-    /// Opens `count` connections for messages of `size` bytes.
+    /// Opens `count` connections for messages of `size` bytes, and sends one through each.
     ///
     /// # Errors
     ///
@@ -70,10 +70,15 @@ impl Load {
     pub fn connect(address: SocketAddr, count: usize, size: usize) -> io::Result<Self> {
         let poll = Poll::new()?;
         let mut connections = Vec::with_capacity(count);
+        let message = vec![b'x'; size].into_boxed_slice();
+        let mut buffer = vec![0; size.max(64 * 1024)].into_boxed_slice();
         for index in 0..count {
-            // Blocking, one after the other: that never overruns the listener's backlog.
-            let stream = std::net::TcpStream::connect(address)?;
+            let mut stream = std::net::TcpStream::connect(address)?;
             stream.set_nodelay(true)?;
+            // One message there and back before the next connect: else the listener's queue overruns, and the kernel
+            // tries the lost connect again only after a second.
+            stream.write_all(&message)?;
+            stream.read_exact(&mut buffer[..size])?;
             stream.set_nonblocking(true)?;
             let mut stream = TcpStream::from_std(stream);
             poll.registry().register(
@@ -91,8 +96,8 @@ impl Load {
         Ok(Self {
             poll,
             connections,
-            message: vec![b'x'; size].into_boxed_slice(),
-            buffer: vec![0; size.max(64 * 1024)].into_boxed_slice(),
+            message,
+            buffer,
         })
     }
 

@@ -65,7 +65,7 @@ const LINES: &[Line] = &[
     },
     // No gate: judged by time in the table, since the clock that a new sleep reads is not an instruction count.
     Line {
-        name: "timer insert+cancel",
+        name: "timer insert+cancel of 100",
         subject: Subject::Workload,
         operations: 10_000,
         limit: None,
@@ -132,7 +132,7 @@ fn main() -> ExitCode {
         return refuse(&message);
     }
     usage::raise_descriptor_limit();
-    print!("{:<22}", "instructions each");
+    print!("{:<27}", "instructions each");
     for peer in &options.peers {
         print!(" {peer:>9}");
     }
@@ -163,7 +163,7 @@ fn main() -> ExitCode {
 
 /// Prints one line of the table; false if a count is missing or a gated limit is exceeded.
 fn measure(line: &Line, options: &Options) -> bool {
-    print!("{:<22}", line.name);
+    print!("{:<27}", line.name);
     let mut whole = true;
     let mut own = None;
     let mut troubles = Vec::new();

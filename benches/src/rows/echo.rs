@@ -139,18 +139,18 @@ const RATE: Metric = Metric {
 };
 const P50: Metric = Metric {
     name: "p50",
-    unit: "ms",
+    unit: "us",
     goals: &[],
 };
 const P99: Metric = Metric {
     name: "p99",
-    unit: "ms",
+    unit: "us",
     goals: &[],
 };
 /// The bound is about fairness among many, so it is asked for where there are many.
 const P99_OF_MANY: Metric = Metric {
     name: "p99",
-    unit: "ms",
+    unit: "us",
     goals: &[Goal::OfLoop(1.3)],
 };
 
@@ -221,8 +221,8 @@ fn cell(
             Ok(vec![
                 cpu / 1e3 / messages,
                 messages / seconds,
-                p50 / 1e6,
-                p99 / 1e6,
+                p50 / 1e3,
+                p99 / 1e3,
             ])
         },
     );

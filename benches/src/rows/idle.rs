@@ -2,7 +2,7 @@
 //!
 //! # What would mislead
 //! Less than one question costs: answering `usage` takes the server's control thread some 10 µs. All servers wait in
-//! the same seconds. Each connection has echoed one message before, so it is registered.
+//! the same seconds. Each connection has echoed one message when it was opened, so it is registered.
 
 use std::time::{Duration, Instant};
 
@@ -29,8 +29,7 @@ pub fn row(options: &Options, report: &mut Report) {
         .filter(|peer| options.peers.contains(peer))
     {
         let up = Pair::server(peer, workers, 64, 10_000).and_then(|server| {
-            let mut client = server.client(5_000, 64)?;
-            client.ask("count 5000")?;
+            let client = server.client(5_000, 64)?;
             Ok((server, client))
         });
         match up {
