@@ -1,0 +1,206 @@
+#![cfg(not(rt_loom))]
+//! The stress twin of `timer.rs`: an owner that really sleeps, and waiting sides on other threads.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant as RealInstant};
+
+use rt::internals::time::{Clock, Outcome, Timer, Timers};
+use rt::time::Instant;
+
+fn limited(body: impl FnOnce() + Send + 'static) {
+    let (done, end) = mpsc::channel();
+    let worker = thread::spawn(move || {
+        body();
+        done.send(()).unwrap();
+    });
+    match end.recv_timeout(Duration::from_secs(60)) {
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("a timer is lost: not over after 60 s"),
+        _ => worker.join().unwrap(),
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+
+    fn micros(&mut self, n: u64) -> Duration {
+        Duration::from_micros(self.below(n))
+    }
+}
+
+/// A thread that owns the timers: it sleeps exactly as long as they say, and for ever if they say nothing.
+struct Owner {
+    timers: Arc<Timers>,
+    stop: Arc<AtomicBool>,
+    unparks: Arc<AtomicUsize>,
+    thread: Option<thread::JoinHandle<usize>>,
+}
+
+impl Owner {
+    fn new() -> Owner {
+        let (give, take) = mpsc::channel::<Arc<Timers>>();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let owner = thread::spawn(move || {
+            let timers = take.recv().unwrap();
+            let mut fired = 0;
+            while !stopped.load(SeqCst) {
+                fired += timers.expire(RealInstant::now());
+                match timers.before_park() {
+                    None => thread::park(),
+                    Some(until) => {
+                        thread::park_timeout(until.saturating_duration_since(RealInstant::now()));
+                    }
+                }
+                timers.after_park();
+            }
+            fired
+        });
+        let unparks = Arc::new(AtomicUsize::new(0));
+        let (count, handle) = (unparks.clone(), owner.thread().clone());
+        let timers = Timers::new(
+            Clock::new(),
+            Box::new(move || {
+                count.fetch_add(1, SeqCst);
+                handle.unpark();
+            }),
+        );
+        give.send(timers.clone()).unwrap();
+        Owner {
+            timers,
+            stop,
+            unparks,
+            thread: Some(owner),
+        }
+    }
+
+    fn stop(&mut self) -> usize {
+        self.stop.store(true, SeqCst);
+        let thread = self.thread.take().unwrap();
+        thread.thread().unpark();
+        thread.join().unwrap()
+    }
+}
+
+fn wait(timers: &Arc<Timers>, mut timer: Pin<&mut Timer>, deadline: Instant) {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut cx = Context::from_waker(&waker);
+    while timer.as_mut().poll_on(timers, &mut cx, deadline) == Outcome::Pending {
+        thread::park();
+    }
+    assert!(Instant::now() >= deadline, "early");
+}
+
+/// Timers that are put in, moved, cancelled and waited for from three threads while the owner sleeps between them.
+#[test]
+fn no_timer_is_lost_or_early() {
+    limited(|| {
+        let mut owner = Owner::new();
+        let threads: Vec<_> = (1..=3)
+            .map(|seed| {
+                let timers = owner.timers.clone();
+                thread::spawn(move || {
+                    let mut random = Random(seed * 0x9E37_79B9);
+                    for _ in 0..3000 {
+                        let mut timer = Box::pin(Timer::new());
+                        let mut deadline = Instant::now() + random.micros(500);
+                        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+                        let mut cx = Context::from_waker(&waker);
+                        let _ = timer.as_mut().poll_on(&timers, &mut cx, deadline);
+                        for _ in 0..random.below(4) {
+                            deadline = Instant::now() + random.micros(1000);
+                            timer.as_mut().reset(deadline);
+                        }
+                        if random.below(2) == 0 {
+                            wait(&timers, timer.as_mut(), deadline);
+                        }
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert!(owner.timers.is_empty());
+        owner.stop();
+    });
+}
+
+/// A timer that is put in while the owner sleeps for long fires in time, and an unpark is paid for that only.
+#[test]
+fn an_earlier_deadline_wakes_a_sleeping_owner() {
+    limited(|| {
+        let mut owner = Owner::new();
+        let far = Instant::now() + Duration::from_secs(3600);
+        let waker = Waker::noop();
+        let mut long = Box::pin(Timer::new());
+        let mut cx = Context::from_waker(waker);
+        let _ = long.as_mut().poll_on(&owner.timers, &mut cx, far);
+        for _ in 0..1000 {
+            let mut timer = Box::pin(Timer::new());
+            let deadline = Instant::now() + Duration::from_micros(200);
+            wait(&owner.timers, timer.as_mut(), deadline);
+        }
+        // Later deadlines need nobody's attention.
+        thread::sleep(Duration::from_millis(20));
+        let before = owner.unparks.load(SeqCst);
+        for _ in 0..1000 {
+            let mut timer = Box::pin(Timer::new());
+            let later = far + Duration::from_secs(1);
+            let _ = timer.as_mut().poll_on(&owner.timers, &mut cx, later);
+        }
+        assert_eq!(owner.unparks.load(SeqCst), before);
+        drop(long);
+        owner.stop();
+    });
+}
+
+/// Shutting down ends every timer, those that come at the same time too.
+#[test]
+fn closing_ends_every_timer() {
+    limited(|| {
+        for _ in 0..300 {
+            let mut owner = Owner::new();
+            let threads: Vec<_> = (0..2)
+                .map(|_| {
+                    let timers = owner.timers.clone();
+                    thread::spawn(move || {
+                        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+                        let mut cx = Context::from_waker(&waker);
+                        let never = Instant::now() + Duration::from_secs(3600);
+                        let mut timer = Box::pin(Timer::new());
+                        loop {
+                            match timer.as_mut().poll_on(&timers, &mut cx, never) {
+                                Outcome::Pending => thread::park(),
+                                outcome => break assert_eq!(outcome, Outcome::Closed),
+                            }
+                        }
+                    })
+                })
+                .collect();
+            owner.timers.close();
+            for thread in threads {
+                thread.join().unwrap();
+            }
+            owner.stop();
+        }
+    });
+}
