@@ -12,3 +12,8 @@ pub mod time {
     pub use crate::time::timer::{Outcome, Timer};
     pub use crate::time::timers::Timers;
 }
+
+/// The queue behind `LocalSet` and `JoinSet`.
+pub mod task {
+    pub use crate::task::wake_queue::WakeQueue;
+}

@@ -88,7 +88,7 @@ impl<T> JoinHandle<T> {
     }
 
     /// `true`: the task is complete, and the output can be taken.
-    fn register(&self, waker: &Waker) -> bool {
+    pub(super) fn register(&self, waker: &Waker) -> bool {
         let header = self.task.header();
         if header.state.is_complete() {
             return true;

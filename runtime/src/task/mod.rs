@@ -26,29 +26,48 @@
 //! # Where it comes from
 //! The layout and the idea of a typed vtable over an untyped header are tokio's and async-task's.
 
+mod builder;
 mod cell;
+pub mod coop;
 mod error;
 mod harness;
 mod header;
 mod id;
 mod join;
+pub mod join_set;
+mod local;
 mod raw;
 mod state;
+mod task_local;
+pub(crate) mod wake_queue;
 mod waker;
+mod yield_now;
 
 use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
+pub use self::builder::Builder;
+pub use self::coop::{Unconstrained, consume_budget, unconstrained};
 pub use self::error::JoinError;
 pub use self::id::{Id, id, try_id};
 pub use self::join::{AbortHandle, JoinHandle};
+pub use self::join_set::JoinSet;
+pub use self::local::{LocalEnterGuard, LocalSet, RunUntil, spawn_local};
 pub use self::raw::Runnable;
+pub use self::task_local::{AccessError, LocalKey};
+pub use self::yield_now::{YieldNow, yield_now};
+pub use crate::runtime::{block_in_place, spawn, spawn_blocking};
 
 pub(crate) use self::error::PanicReport;
 pub(crate) use self::header::Header;
 pub(crate) use self::raw::TaskRef;
+
+/// Futures of this module, at tokio's path.
+pub mod futures {
+    pub use super::task_local::TaskLocalFuture;
+}
 
 /// Where a task's `Runnable`s go, and who keeps account of the task.
 ///

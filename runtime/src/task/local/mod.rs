@@ -1,0 +1,291 @@
+//! `LocalSet`: tasks that need not be `Send`, polled by whoever polls the set, on its thread.
+//!
+//! # What it guarantees
+//! The futures are polled and dropped on the thread that made the set, and nowhere else; handles, wakers and aborts work
+//! from any thread. A poll of the set polls its root future and at most 61 tasks, then gives way. Dropping the set drops
+//! every future.
+//!
+//! # Where to read on
+//! `shared.rs`: the queues and the end of a set. `owner.rs`: the cell that keeps other threads out.
+
+mod owner;
+mod shared;
+
+use std::cell::RefCell;
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+
+use self::shared::Shared;
+use super::{JoinHandle, Meta};
+use crate::runtime::Runtime;
+
+thread_local! {
+    /// The set whose tasks run on this thread, or that was entered.
+    static CURRENT: RefCell<Option<Rc<Set>>> = const { RefCell::new(None) };
+}
+
+/// One count for all that happens on the owner's thread, so that entering a set costs no atomic.
+#[derive(Debug)]
+struct Set {
+    shared: Arc<Shared>,
+}
+
+/// A set of tasks whose futures need not be [`Send`].
+///
+/// The tasks run while the set is polled: inside [`run_until`](Self::run_until), [`block_on`](Self::block_on), or when
+/// the set itself is awaited, which ends when all of its tasks are over. One poll of the set polls at most 61 tasks, so
+/// a set inside a task leaves the others their turn.
+///
+/// Dropping the set drops all futures in it, on this thread; their handles then give an error for which
+/// [`JoinError::is_cancelled`](super::JoinError::is_cancelled) holds. A set that is leaked ([`std::mem::forget`]) leaks
+/// its tasks.
+///
+/// # Examples
+/// ```
+/// use std::cell::Cell;
+/// use std::rc::Rc;
+/// use rt::task::{LocalSet, spawn_local};
+///
+/// # #[rt::main]
+/// # async fn main() {
+/// let set = LocalSet::new();
+/// let count = Rc::new(Cell::new(0));
+/// let to = count.clone();
+/// set.run_until(async move {
+///     spawn_local(async move { to.set(1) }).await.expect("no panic");
+/// })
+/// .await;
+/// assert_eq!(count.get(), 1);
+/// # }
+/// ```
+pub struct LocalSet {
+    set: Rc<Set>,
+    /// Whether the set, as a future, counts as one of its own drivers.
+    drives: bool,
+}
+
+impl LocalSet {
+    /// An empty set. Needs no runtime: any executor may poll it.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { set: Rc::new(Set { shared: Shared::new() }), drives: false }
+    }
+
+    /// Spawns a task on the set. It runs when the set is polled.
+    #[track_caller]
+    pub fn spawn_local<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        self.spawn_meta(future, Meta::here())
+    }
+
+    pub(super) fn spawn_meta<F>(&self, future: F, meta: Meta) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        self.set.shared.spawn(future, meta)
+    }
+
+    /// Runs the tasks of the set until `future` is ready, which may call [`spawn_local`].
+    ///
+    /// Tasks that are left then wait until the set is polled again.
+    ///
+    /// # Cancel safety
+    /// When it is dropped, `future` is dropped; the tasks stay in the set.
+    pub fn run_until<F: Future>(&self, future: F) -> RunUntil<'_, F> {
+        RunUntil { driver: Driver { set: self, counted: false }, future }
+    }
+
+    /// Runs the tasks of the set on this thread until `future` is ready: `run_until` as the root future of `runtime`.
+    ///
+    /// # Panics
+    /// Where [`Runtime::block_on`] does.
+    #[track_caller]
+    pub fn block_on<F: Future>(&self, runtime: &Runtime, future: F) -> F::Output {
+        runtime.block_on(self.run_until(future))
+    }
+
+    /// Makes [`spawn_local`] on this thread spawn on this set, until the guard is dropped.
+    ///
+    /// The tasks do not run before the set is polled.
+    pub fn enter(&self) -> LocalEnterGuard {
+        enter(&self.set)
+    }
+}
+
+impl Default for LocalSet {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for LocalSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalSet").field("tasks", &self.set.shared.live()).finish_non_exhaustive()
+    }
+}
+
+/// Runs all tasks of the set to their ends.
+impl Future for LocalSet {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.drives {
+            self.drives = true;
+            self.set.shared.enter_driver();
+        }
+        let _entered = enter(&self.set);
+        let shared = &self.set.shared;
+        shared.begin_poll(cx.waker());
+        let more = shared.turn();
+        if shared.live() == 0 {
+            self.drives = false;
+            self.set.shared.leave_driver();
+            return Poll::Ready(());
+        }
+        shared.end_poll(cx.waker(), more);
+        Poll::Pending
+    }
+}
+
+impl Drop for LocalSet {
+    fn drop(&mut self) {
+        // Destructors that call `spawn_local` find the set, closed, and get a handle that says so.
+        let _entered = enter(&self.set);
+        self.set.shared.close();
+    }
+}
+
+/// Counts a future among those that drive a set, from its first poll to its end.
+#[derive(Debug)]
+struct Driver<'a> {
+    set: &'a LocalSet,
+    counted: bool,
+}
+
+impl Driver<'_> {
+    fn start(&mut self) {
+        if !self.counted {
+            self.counted = true;
+            self.set.set.shared.enter_driver();
+        }
+    }
+
+    fn stop(&mut self) {
+        if self.counted {
+            self.counted = false;
+            self.set.set.shared.leave_driver();
+        }
+    }
+}
+
+impl Drop for Driver<'_> {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+pin_project! {
+    /// Future of [`LocalSet::run_until`].
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct RunUntil<'a, F> {
+        driver: Driver<'a>,
+        #[pin]
+        future: F,
+    }
+}
+
+impl<F: Future> Future for RunUntil<'_, F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        this.driver.start();
+        let set = &this.driver.set.set;
+        let _entered = enter(set);
+        set.shared.begin_poll(cx.waker());
+        if let Poll::Ready(output) = this.future.poll(cx) {
+            this.driver.stop();
+            return Poll::Ready(output);
+        }
+        let more = set.shared.turn();
+        set.shared.end_poll(cx.waker(), more);
+        Poll::Pending
+    }
+}
+
+/// Makes the set that was current before current again, when dropped. Made by [`LocalSet::enter`].
+#[must_use = "the set is current only while the guard lives"]
+pub struct LocalEnterGuard {
+    before: Option<Rc<Set>>,
+    /// What is set on one thread is put back on it.
+    not_send: PhantomData<*const ()>,
+}
+
+fn enter(set: &Rc<Set>) -> LocalEnterGuard {
+    // A set may be dropped, or polled, while this thread's storage is destroyed: then there is no current set.
+    let before = CURRENT.try_with(|current| current.replace(Some(set.clone()))).unwrap_or(None);
+    LocalEnterGuard { before, not_send: PhantomData }
+}
+
+impl Drop for LocalEnterGuard {
+    fn drop(&mut self) {
+        let before = self.before.take();
+        // What comes out runs no user code: a `Set` that nobody else holds has no tasks.
+        let _ = CURRENT.try_with(|current| current.replace(before));
+    }
+}
+
+impl fmt::Debug for LocalEnterGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LocalEnterGuard")
+    }
+}
+
+/// Spawns a task whose future need not be [`Send`] on the [`LocalSet`] that runs on this thread, or was
+/// [entered](LocalSet::enter).
+///
+/// # Panics
+/// Where there is no such set: see the message for what to do instead.
+#[track_caller]
+pub fn spawn_local<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    spawn_local_meta(future, Meta::here())
+}
+
+#[track_caller]
+pub(super) fn spawn_local_meta<F>(future: F, meta: Meta) -> JoinHandle<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    let current = CURRENT.try_with(|current| current.borrow().clone()).ok().flatten();
+    match current {
+        Some(set) => set.shared.spawn(future, meta),
+        None => outside(),
+    }
+}
+
+#[cold]
+#[track_caller]
+fn outside() -> ! {
+    panic!(
+        "spawn_local called outside a LocalSet: a future that is not Send must stay on one thread, and no set runs on \
+         this one. Call it inside `LocalSet::run_until`, inside a task of the set or while `LocalSet::enter` holds, \
+         or use `set.spawn_local(..)`; a future that is Send goes to `rt::spawn`"
+    )
+}
