@@ -97,9 +97,7 @@ impl AsyncRead for Stdin {
         buf: &mut [u8],
     ) -> Poll<io::Result<usize>> {
         match &self.input {
-            Input::Reopened(io) => {
-                io.poll_read_io(cx, |fd| Ok(rustix::io::read(fd, &mut *buf)?))
-            }
+            Input::Reopened(io) => io.poll_read_io(cx, |fd| Ok(rustix::io::read(fd, &mut *buf)?)),
             Input::Socket(io) => io.poll_read_io(cx, |fd| {
                 let (read, _) = rustix::net::recv(fd, &mut *buf, RecvFlags::DONTWAIT)?;
                 Ok(read)

@@ -88,7 +88,10 @@ fn a_buffering_writer_is_flushed_before_the_copy_waits() {
     let (mut source, near) = duplex(64);
     let (out, mut far) = duplex(64);
     block_on(source.write_all(b"hello")).unwrap();
-    check(copy_buf(BufReader::new(near), BufWriter::new(out)), &mut far);
+    check(
+        copy_buf(BufReader::new(near), BufWriter::new(out)),
+        &mut far,
+    );
 }
 
 #[test]
@@ -176,5 +179,9 @@ fn an_error_of_one_side_ends_both_directions() {
         panic!("expected an error: {poll:?}");
     };
     assert_eq!(error.kind(), ErrorKind::BrokenPipe);
-    assert!(Pin::new(&mut near_client).poll_write(&mut cx, b"y").is_ready());
+    assert!(
+        Pin::new(&mut near_client)
+            .poll_write(&mut cx, b"y")
+            .is_ready()
+    );
 }

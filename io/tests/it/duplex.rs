@@ -136,7 +136,11 @@ fn a_drop_wakes_the_waiting_reader_and_the_waiting_writer() {
         let (read_count, read_waker) = counter();
         let mut read_cx = Context::from_waker(&read_waker);
         let mut buf = [0; 1];
-        assert!(Pin::new(&mut two).poll_read(&mut read_cx, &mut buf).is_pending());
+        assert!(
+            Pin::new(&mut two)
+                .poll_read(&mut read_cx, &mut buf)
+                .is_pending()
+        );
         if closes_only {
             block_on(one.close()).unwrap();
             assert_eq!(count.0.load(SeqCst), 0, "its reader is still there");

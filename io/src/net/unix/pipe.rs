@@ -75,9 +75,10 @@ impl OpenOptions {
     /// # Errors
     /// Those of `open`; `InvalidInput` if the path is no FIFO.
     pub fn open_receiver(&self, path: impl AsRef<Path>) -> io::Result<Receiver> {
-        let fd = self.open(path.as_ref(), OFlags::RDONLY)?;
-        let drains = short_read_drains(&fd)?;
-        Ok(Receiver::new(fd, drains))
+        Ok(Receiver::new(
+            self.open(path.as_ref(), OFlags::RDONLY)?,
+            false,
+        ))
     }
 
     /// Opens the sending end.
@@ -108,16 +109,6 @@ impl OpenOptions {
 
 fn is_pipe(fd: impl AsFd) -> io::Result<bool> {
     Ok(FileType::from_raw_mode(fstat(fd)?.st_mode) == FileType::Fifo)
-}
-
-/// Whether a read that brings less than was asked for says that no more is there. Not so for pipes in packet mode
-/// (`O_DIRECT`), nor for terminals.
-fn short_read_drains(fd: impl AsFd) -> io::Result<bool> {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    let packets = fcntl_getfl(&fd)?.contains(OFlags::DIRECT);
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    let packets = false;
-    Ok(!packets && is_pipe(fd)?)
 }
 
 /// Checks that `fd` is a pipe that can be used for `access`, and makes it non-blocking.
@@ -307,7 +298,9 @@ impl AsyncWrite for Sender {
 #[derive(Debug)]
 pub struct Receiver {
     io: Registered<OwnedFd>,
-    /// See [`short_read_drains`].
+    /// Whether a read that brings less than was asked for says that no more is there. So it is in a pipe of our own. One
+    /// from elsewhere may be in packet mode (`O_DIRECT`, which only the sending end shows), and what is unchecked may be
+    /// a terminal: there a read ends early with more behind it.
     drains: bool,
 }
 
@@ -334,13 +327,13 @@ impl Receiver {
     /// As [`from_file`](Self::from_file).
     pub fn from_owned_fd(fd: OwnedFd) -> io::Result<Receiver> {
         check(&fd, OFlags::RDONLY)?;
-        Self::from_owned_fd_unchecked(fd)
+        Ok(Self::new(fd, false))
     }
 
     /// Takes a file that is known to be readable and non-blocking, and that a selector can watch.
     ///
     /// # Errors
-    /// If the system does not tell what it is.
+    /// None today.
     pub fn from_file_unchecked(file: File) -> io::Result<Receiver> {
         Self::from_owned_fd_unchecked(file.into())
     }
@@ -350,8 +343,7 @@ impl Receiver {
     /// # Errors
     /// As [`from_file_unchecked`](Self::from_file_unchecked).
     pub fn from_owned_fd_unchecked(fd: OwnedFd) -> io::Result<Receiver> {
-        let drains = short_read_drains(&fd)?;
-        Ok(Self::new(fd, drains))
+        Ok(Self::new(fd, false))
     }
 
     /// Waits until there is something to read, or the last sender is gone. Any number of tasks may wait.
