@@ -209,7 +209,11 @@ fn builder(options: &Options) -> TokenStream {
     let start_paused = options
         .start_paused
         .then(|| quote_spanned!(mixed=> .start_paused(true)));
-    quote_spanned!(mixed=> #rt::runtime::Builder::#new().enable_all() #worker_threads #start_paused)
+    let name = options
+        .name
+        .as_ref()
+        .map(|name| quote_spanned!(mixed=> .name(#name)));
+    quote_spanned!(mixed=> #rt::runtime::Builder::#new().enable_all() #worker_threads #start_paused #name)
 }
 
 /// The async block around the body.

@@ -22,6 +22,7 @@ use crate::entry::Kind;
 /// | | `"current_thread"` | everything runs on the calling thread |
 /// | `worker_threads` | a number above 0 | how many workers; only with `multi_thread`; one per core by default |
 /// | `start_paused` | `true` or `false` (default) | start with the clock paused; only with `current_thread` |
+/// | `name` | a string | what errors and reports call the runtime |
 /// | `crate` | `"path"` | where the crate `rt` is found, if not at `::rt` |
 ///
 /// # Examples

@@ -43,6 +43,16 @@ fn main_with_worker_threads() {
     within_limit(|| assert_eq!(workers(), 2));
 }
 
+#[rt::main(name = "web", worker_threads = 1)]
+async fn named() -> String {
+    rt::runtime::Handle::current().name().to_owned()
+}
+
+#[test]
+fn main_with_a_name() {
+    within_limit(|| assert_eq!(named(), "web"));
+}
+
 #[rt::main]
 async fn parse(text: &str) -> Result<i32, Box<dyn std::error::Error>> {
     if text.is_empty() {

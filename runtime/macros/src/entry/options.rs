@@ -1,14 +1,14 @@
-//! The options between the brackets: `flavor`, `worker_threads`, `start_paused`, `crate`.
+//! The options between the brackets: `flavor`, `worker_threads`, `start_paused`, `name`, `crate`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote_spanned};
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
-use syn::{Expr, ExprLit, Lit, Meta, Path, Token};
+use syn::{Expr, ExprLit, Lit, LitStr, Meta, Path, Token};
 
 use super::{Errors, Kind};
 
-const KNOWN: &str = "`flavor`, `worker_threads`, `start_paused` and `crate`";
+const KNOWN: &str = "`flavor`, `worker_threads`, `start_paused`, `name` and `crate`";
 const FLAVORS: &str = "`\"multi_thread\"` or `\"current_thread\"`";
 
 /// Which builder is used.
@@ -19,12 +19,12 @@ pub(super) enum Flavor {
 }
 
 /// What the attribute asks for, after all checks.
-#[derive(Debug)]
 pub(super) struct Options {
     pub(super) flavor: Flavor,
     /// `None`: the builder decides.
     pub(super) worker_threads: Option<usize>,
     pub(super) start_paused: bool,
+    pub(super) name: Option<LitStr>,
     /// The path of the crate `rt`.
     pub(super) rt: TokenStream,
 }
@@ -40,6 +40,7 @@ struct Raw {
     flavor: Option<Given<Flavor>>,
     worker_threads: Option<Given<usize>>,
     start_paused: Option<Given<bool>>,
+    name: Option<Given<LitStr>>,
     rt: Option<Given<Path>>,
 }
 
@@ -78,6 +79,7 @@ impl Raw {
                 worker_threads,
             ),
             "start_paused" => set(&mut self.start_paused, &name, option, errors, start_paused),
+            "name" => set(&mut self.name, &name, option, errors, runtime_name),
             "crate" => set(&mut self.rt, &name, option, errors, rt),
             _ => {
                 let close = match name.as_str() {
@@ -144,6 +146,7 @@ impl Raw {
             flavor,
             worker_threads,
             start_paused,
+            name: self.name.map(|given| given.value),
             rt,
         }
     }
@@ -168,6 +171,7 @@ fn set<T>(
                 "flavor" => "\"multi_thread\"",
                 "worker_threads" => "2",
                 "start_paused" => "true",
+                "name" => "\"server\"",
                 _ => "\"path::to::rt\"",
             };
             errors.at(
@@ -221,6 +225,13 @@ fn start_paused(value: &Expr) -> Result<bool, String> {
     match literal(value) {
         Some(Lit::Bool(flag)) => Ok(flag.value),
         _ => Err("`start_paused` is `true` or `false`".to_owned()),
+    }
+}
+
+fn runtime_name(value: &Expr) -> Result<LitStr, String> {
+    match literal(value) {
+        Some(Lit::Str(name)) => Ok(name.clone()),
+        _ => Err("`name` is a string: `name = \"server\"`".to_owned()),
     }
 }
 

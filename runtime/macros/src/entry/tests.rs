@@ -112,6 +112,18 @@ fn options_reach_the_builder() {
 }
 
 #[test]
+fn name_of_the_runtime() {
+    let named = code(Kind::Main, r#"name = "web""#, MAIN);
+    assert!(
+        named.contains(r#".enable_all().name("web").build()"#),
+        "{named}"
+    );
+    let (message, place) = error(Kind::Main, "name = web", MAIN);
+    assert_eq!(message, "`name` is a string: `name = \"server\"`");
+    assert_eq!(place, "web");
+}
+
+#[test]
 fn crate_is_a_string_or_a_path() {
     for args in [r#"crate = "other::rt""#, "crate = other::rt"] {
         let code = code(Kind::Main, args, MAIN);
@@ -286,7 +298,7 @@ fn unknown_options() {
     let (message, place) = error(Kind::Main, "colour = 1", MAIN);
     assert_eq!(
         message,
-        "`#[rt::main]` has no option `colour`, it knows `flavor`, `worker_threads`, `start_paused` and `crate`"
+        "`#[rt::main]` has no option `colour`, it knows `flavor`, `worker_threads`, `start_paused`, `name` and `crate`"
     );
     assert_eq!(place, "colour");
     let (message, _) = error(Kind::Main, r#"flavour = "multi_thread""#, MAIN);
