@@ -1,12 +1,15 @@
 //! Behaviour of `rt-io` as its users see it.
 
 mod async_fd;
+#[cfg(any(feature = "hyper", feature = "tokio-io"))]
+mod compat;
 mod copy;
 mod driver;
 mod duplex;
 mod exec;
 mod pipe;
 mod readiness;
+mod stdio;
 mod support;
 mod tcp;
 mod udp;
