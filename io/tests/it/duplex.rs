@@ -45,7 +45,7 @@ fn any_chunks_arrive_in_order_in_both_directions() {
                         let mut rest = &outgoing[..];
                         while !rest.is_empty() {
                             let chunk = &rest[..write_sizes.up_to(300).min(rest.len())];
-                            let written = if chunk.len() % 3 == 0 {
+                            let written = if chunk.len().is_multiple_of(3) {
                                 let (head, tail) = chunk.split_at(chunk.len() / 2);
                                 let parts = [IoSlice::new(head), IoSlice::new(tail)];
                                 writer.write_vectored(&parts).await.unwrap()
@@ -62,7 +62,7 @@ fn any_chunks_arrive_in_order_in_both_directions() {
                         let (mut first, mut second) = (vec![0; 300], vec![0; 300]);
                         loop {
                             let size = sizes.up_to(300);
-                            let read = if size % 3 == 0 {
+                            let read = if size.is_multiple_of(3) {
                                 let head = size / 2;
                                 let mut parts = [
                                     IoSliceMut::new(&mut first[..head]),

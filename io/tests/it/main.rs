@@ -7,6 +7,7 @@ mod copy;
 mod driver;
 mod duplex;
 mod exec;
+mod false_readiness;
 mod pipe;
 mod readiness;
 mod stdio;
