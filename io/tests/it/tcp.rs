@@ -434,3 +434,35 @@ fn priority_data_is_reported_as_such() {
         client.shutdown(Shutdown::Both).unwrap();
     });
 }
+
+#[test]
+fn more_buffers_than_one_call_takes_are_no_sign_of_a_full_or_drained_socket() {
+    within_limit(|| {
+        let mut owner = Owner::new("many buffers");
+        let (mut client, mut server) = owner.block_on(connected());
+        let counter = Counter::new(None);
+        {
+            // Registers both, so that from here on the readiness word decides.
+            let mut buf = [0; 8];
+            let mut reading = pin!(client.read(&mut buf));
+            assert!(owner.poll(reading.as_mut(), &counter).is_pending());
+            let mut buf = [0; 8];
+            let mut reading = pin!(server.read(&mut buf));
+            assert!(owner.poll(reading.as_mut(), &counter).is_pending());
+        }
+        owner.settle();
+        owner.block_on(async {
+            let parts = [IoSlice::new(b"x"); 2000];
+            let written = client.write_vectored(&parts).await.unwrap();
+            assert!(written < 2000, "the system took more buffers than expected");
+            client.write_all(&vec![b'x'; 4000 - written]).await.unwrap();
+
+            let mut rooms = vec![[0; 1]; 2000];
+            let mut rooms: Vec<_> = rooms.iter_mut().map(|room| IoSliceMut::new(room)).collect();
+            let read = server.read_vectored(&mut rooms).await.unwrap();
+            assert!(read < 2000, "the system took more buffers than expected");
+            let mut rest = vec![0; 4000 - read];
+            server.read_exact(&mut rest).await.unwrap();
+        });
+    });
+}

@@ -381,7 +381,7 @@ impl TcpStream {
         cx: &mut Context<'_>,
         bufs: &mut [IoSliceMut<'_>],
     ) -> Poll<io::Result<usize>> {
-        let len = bufs.iter().map(|buf| buf.len()).sum();
+        let len = bufs.iter().take(MAX_BUFS).map(|buf| buf.len()).sum();
         self.io
             .poll_read_stream(cx, len, |mut io| io.read_vectored(bufs))
     }
@@ -404,11 +404,14 @@ impl TcpStream {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let len = bufs.iter().map(|buf| buf.len()).sum();
+        let len = bufs.iter().take(MAX_BUFS).map(|buf| buf.len()).sum();
         self.io
             .poll_write_stream(cx, len, |mut io| io.write_vectored(bufs))
     }
 }
+
+/// A vectored call takes no more buffers than this (`IOV_MAX`): what is behind them is no sign of a drained or full socket.
+const MAX_BUFS: usize = 1024;
 
 /// Implements the traits by `self.$stream`, a `TcpStream` or a reference to one.
 macro_rules! impl_read {
