@@ -10,7 +10,14 @@ use rt_benches::{roles, rows, usage};
 
 fn main() -> ExitCode {
     roles::play_if_child();
-    let options = match Options::parse(std::env::args().skip(1)) {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    // Test runners start this program bare, or to list its tests, when asked for all targets: that is not the wish for
+    // minutes of measuring. `cargo bench` adds `--bench`.
+    if arguments.is_empty() || arguments.iter().any(|argument| argument == "--format") {
+        eprintln!("nothing measured: cargo bench -p rt-benches -- --quick");
+        return ExitCode::SUCCESS;
+    }
+    let options = match Options::parse(arguments) {
         Ok(options) => options,
         Err(message) => {
             eprintln!("{message}");

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use crate::child::CHILD_FLAG;
 use crate::load::{Load, Until};
-use crate::peer::{HttpPeer, Peer, PeerId, Tokio, by_hand};
+use crate::peer::{HttpPeer, Peer, PeerId, Rt, Tokio, by_hand};
 use crate::{rows, serve, usage, with_peer};
 
 /// Plays the role that the command line names and ends the process; returns if it names none.
@@ -52,8 +52,7 @@ pub fn play_if_child() {
             echo(parse(peer), parse(workers), parse(buffer), parse(sleepers))
         }
         ["http", peer, workers] => match parse(peer) {
-            #[cfg(feature = "rt")]
-            PeerId::Rt => http::<crate::peer::Rt>(parse(workers)),
+            PeerId::Rt => http::<Rt>(parse(workers)),
             PeerId::Tokio => http::<Tokio>(parse(workers)),
             other => panic!("{other} serves no HTTP here"),
         },

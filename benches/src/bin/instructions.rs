@@ -195,14 +195,16 @@ fn measure(line: &Line, options: &Options) -> bool {
         line.limit.map_or("-".to_owned(), |limit| limit.to_string())
     );
     if let (Some(own), Some(limit)) = (own, line.limit) {
-        let exceeded = own > limit * ROOM;
-        let verdict = match (exceeded, own > limit) {
-            (true, _) if line.gate => "FAILED: more than a tenth above",
-            (_, true) => "above",
-            (..) => "ok",
-        };
-        print!("  {verdict}");
-        whole &= !(exceeded && line.gate && options.gate);
+        let above = (own / limit - 1.0) * 100.0;
+        let failed = line.gate && options.gate && own > limit * ROOM;
+        if failed {
+            print!("  FAILED, {above:.0} % above");
+        } else if above > 0.0 {
+            print!("  {above:.0} % above");
+        } else {
+            print!("  ok");
+        }
+        whole &= !failed;
     }
     println!();
     for trouble in troubles {

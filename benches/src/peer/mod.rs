@@ -19,12 +19,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 pub mod by_hand;
-#[cfg(feature = "rt")]
 mod rt;
 mod smol;
 mod tokio;
 
-#[cfg(feature = "rt")]
 pub use self::rt::Rt;
 pub use self::smol::Smol;
 pub use self::tokio::Tokio;
@@ -180,7 +178,6 @@ impl FromStr for PeerId {
 macro_rules! with_peer {
     ($id:expr, $peer:ident => $body:expr) => {
         match $id {
-            #[cfg(feature = "rt")]
             $crate::peer::PeerId::Rt => {
                 type $peer = $crate::peer::Rt;
                 $body
