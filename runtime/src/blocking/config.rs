@@ -39,6 +39,7 @@ pub type Later = Arc<dyn Fn(Duration, Box<dyn FnOnce() + Send>) + Send + Sync>;
 pub type Inhibit = Arc<dyn Fn() -> Box<dyn Any + Send> + Send + Sync>;
 
 pub(crate) type Panicked = Arc<dyn Fn(&Arc<PanicReport>, bool) + Send + Sync>;
+pub(crate) type DestructorPanicked = Arc<dyn Fn(&Arc<PanicReport>) + Send + Sync>;
 
 /// What a pool is made of.
 #[derive(Clone)]
@@ -68,7 +69,7 @@ pub struct Config {
     /// [`Schedule::task_panicked`](crate::task::Schedule::task_panicked).
     pub(crate) panicked: Panicked,
     /// The destructor of a closure or of its result panicked.
-    pub(crate) destructor_panicked: Arc<dyn Fn(&Arc<PanicReport>) + Send + Sync>,
+    pub(crate) destructor_panicked: DestructorPanicked,
 }
 
 impl Config {
