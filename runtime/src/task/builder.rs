@@ -39,7 +39,10 @@ impl<'a> Builder<'a> {
 
     #[track_caller]
     fn meta(&self) -> Meta {
-        Meta { name: self.name.map(Arc::from), ..Meta::here() }
+        Meta {
+            name: self.name.map(Arc::from),
+            ..Meta::here()
+        }
     }
 
     /// Spawns a task on the current runtime, as [`rt::spawn`](crate::spawn) does.
@@ -92,7 +95,11 @@ impl<'a> Builder<'a> {
     /// # Errors
     /// None today.
     #[track_caller]
-    pub fn spawn_local_on<F>(self, future: F, local_set: &LocalSet) -> io::Result<JoinHandle<F::Output>>
+    pub fn spawn_local_on<F>(
+        self,
+        future: F,
+        local_set: &LocalSet,
+    ) -> io::Result<JoinHandle<F::Output>>
     where
         F: Future + 'static,
         F::Output: 'static,

@@ -10,7 +10,8 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 pub use rt_sync::coop::{
-    RestoreOnPending, Unconstrained, budget_left, consume_budget, has_budget_remaining, poll_proceed, unconstrained,
+    RestoreOnPending, Unconstrained, budget_left, consume_budget, has_budget_remaining,
+    poll_proceed, unconstrained,
 };
 
 /// Makes a future spend a unit of its task's budget when it completes.

@@ -56,7 +56,12 @@ impl<T: 'static> LocalKey<T> {
     ///
     /// Tasks that the future spawns do not inherit it.
     pub fn scope<F: Future>(&'static self, value: T, future: F) -> TaskLocalFuture<T, F> {
-        TaskLocalFuture { key: self, value: Some(value), future: Some(future), _pinned: PhantomPinned }
+        TaskLocalFuture {
+            key: self,
+            value: Some(value),
+            future: Some(future),
+            _pinned: PhantomPinned,
+        }
     }
 
     /// Calls `f` with this value in place.
@@ -73,7 +78,11 @@ impl<T: 'static> LocalKey<T> {
     }
 
     /// Calls `f` with `value` and slot swapped.
-    fn swapped_in<R>(&'static self, value: &mut Option<T>, f: impl FnOnce() -> R) -> Result<R, ScopeError> {
+    fn swapped_in<R>(
+        &'static self,
+        value: &mut Option<T>,
+        f: impl FnOnce() -> R,
+    ) -> Result<R, ScopeError> {
         struct Guard<'a, T: 'static> {
             key: &'static LocalKey<T>,
             value: &'a mut Option<T>,
@@ -258,6 +267,8 @@ impl<T: 'static, F: Future> Future for TaskLocalFuture<T, F> {
 
 impl<T: fmt::Debug + 'static, F> fmt::Debug for TaskLocalFuture<T, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskLocalFuture").field("value", &self.value).finish_non_exhaustive()
+        f.debug_struct("TaskLocalFuture")
+            .field("value", &self.value)
+            .finish_non_exhaustive()
     }
 }

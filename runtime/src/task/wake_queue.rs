@@ -41,7 +41,10 @@ impl<T> WakeQueue<T> {
     /// An empty queue.
     pub fn new() -> Self {
         Self {
-            items: Mutex::new(Items { queue: VecDeque::new(), closed: false }),
+            items: Mutex::new(Items {
+                queue: VecDeque::new(),
+                closed: false,
+            }),
             filled: AtomicBool::new(false),
             waker: AtomicWaker::new(),
         }
@@ -123,6 +126,8 @@ impl<T> Default for WakeQueue<T> {
 
 impl<T> fmt::Debug for WakeQueue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WakeQueue").field("filled", &self.filled).finish_non_exhaustive()
+        f.debug_struct("WakeQueue")
+            .field("filled", &self.filled)
+            .finish_non_exhaustive()
     }
 }

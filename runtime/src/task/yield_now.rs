@@ -28,7 +28,10 @@ use rt_sync::wait::{self, WaitKind};
 /// ```
 #[track_caller]
 pub fn yield_now() -> YieldNow {
-    YieldNow { site: Location::caller(), yielded: false }
+    YieldNow {
+        site: Location::caller(),
+        yielded: false,
+    }
 }
 
 /// Future of [`yield_now`].

@@ -7,7 +7,9 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use futures_lite::future::block_on;
-use rt::task::coop::{budget_left, consume_budget, cooperative, has_budget_remaining, unconstrained};
+use rt::task::coop::{
+    budget_left, consume_budget, cooperative, has_budget_remaining, unconstrained,
+};
 use rt::task::{LocalSet, spawn_local, yield_now};
 
 /// How many polls of a task in a set `future` takes.
@@ -59,7 +61,12 @@ fn cooperative_makes_a_foreign_future_give_way() {
     // One that waits spends nothing.
     let mut waits = pin!(cooperative(pending::<()>()));
     for _ in 0..1000 {
-        assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert!(
+            waits
+                .as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()))
+                .is_pending()
+        );
     }
 }
 

@@ -67,10 +67,20 @@ fn numbers_tell_the_tasks_apart() {
         let mut set = JoinSet::new();
         let good = set.spawn_local(async { 1 });
         let bad = set.spawn_local(pending());
-        assert_eq!(set.join_next_with_id().await.expect("not empty").expect("no panic"), (good.id(), 1));
+        assert_eq!(
+            set.join_next_with_id()
+                .await
+                .expect("not empty")
+                .expect("no panic"),
+            (good.id(), 1)
+        );
         assert!(set.try_join_next_with_id().is_none());
         bad.abort();
-        let error = set.join_next_with_id().await.expect("not empty").expect_err("aborted");
+        let error = set
+            .join_next_with_id()
+            .await
+            .expect("not empty")
+            .expect_err("aborted");
         assert_eq!(error.id(), bad.id());
         assert!(good.is_finished() && bad.is_finished());
     });
@@ -206,7 +216,13 @@ fn join_next_that_is_dropped_loses_nothing() {
                 return;
             }
         }
-        assert_eq!(set.join_next().await.expect("still there").expect("no panic"), 1);
+        assert_eq!(
+            set.join_next()
+                .await
+                .expect("still there")
+                .expect("no panic"),
+            1
+        );
     });
 }
 
@@ -228,13 +244,22 @@ fn the_owner_is_woken_once_for_many_that_end_together_and_its_waker_is_freed() {
     }
     let count = Arc::new(Count::default());
     let waker = Waker::from(count.clone());
-    assert!(set.poll_join_next(&mut Context::from_waker(&waker)).is_pending());
+    assert!(
+        set.poll_join_next(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
     block_on(local);
     assert_eq!(count.0.load(SeqCst), 1);
     for _ in 0..50 {
-        assert!(matches!(set.poll_join_next(&mut Context::from_waker(&waker)), Poll::Ready(Some(Ok(())))));
+        assert!(matches!(
+            set.poll_join_next(&mut Context::from_waker(&waker)),
+            Poll::Ready(Some(Ok(())))
+        ));
     }
-    assert!(matches!(set.poll_join_next(&mut Context::from_waker(&waker)), Poll::Ready(None)));
+    assert!(matches!(
+        set.poll_join_next(&mut Context::from_waker(&waker)),
+        Poll::Ready(None)
+    ));
     drop(set);
     drop(waker);
     assert_eq!(Arc::strong_count(&count), 1);
@@ -247,7 +272,10 @@ fn a_dropped_set_frees_the_waker_of_who_waited() {
     set.spawn_local_on(pending::<()>(), &local);
     let count = Arc::new(Count::default());
     let waker = Waker::from(count.clone());
-    assert!(set.poll_join_next(&mut Context::from_waker(&waker)).is_pending());
+    assert!(
+        set.poll_join_next(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
     drop(set);
     drop(waker);
     assert_eq!(Arc::strong_count(&count), 1);
@@ -369,12 +397,20 @@ fn a_set_is_joined_on_another_thread_than_its_tasks_run() {
 fn a_builder_names_the_task() {
     run(async {
         let mut set = JoinSet::new();
-        set.build_task().name("first").spawn_local(async {}).expect("spawned");
+        set.build_task()
+            .name("first")
+            .spawn_local(async {})
+            .expect("spawned");
         let local = LocalSet::new();
-        set.build_task().spawn_local_on(async {}, &local).expect("spawned");
+        set.build_task()
+            .spawn_local_on(async {}, &local)
+            .expect("spawned");
         local.await;
         assert_eq!(set.join_all().await.len(), 2);
-        let task = rt::task::Builder::new().name("second").spawn_local(async {}).expect("spawned");
+        let task = rt::task::Builder::new()
+            .name("second")
+            .spawn_local(async {})
+            .expect("spawned");
         assert_eq!(task.name(), Some("second"));
         task.await.expect("no panic");
     });

@@ -41,7 +41,10 @@ struct DropThread {
 }
 
 fn drop_thread(to: &Arc<Mutex<Vec<ThreadId>>>) -> DropThread {
-    DropThread { to: to.clone(), _not_send: Rc::new(()) }
+    DropThread {
+        to: to.clone(),
+        _not_send: Rc::new(()),
+    }
 }
 
 impl Drop for DropThread {
@@ -69,7 +72,11 @@ impl Gate {
     async fn wait(&self) {
         poll_fn(|cx| {
             *self.waker.lock().expect("lock") = Some(cx.waker().clone());
-            if self.done.load(SeqCst) { Poll::Ready(()) } else { Poll::Pending }
+            if self.done.load(SeqCst) {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
         })
         .await;
     }
@@ -89,7 +96,9 @@ fn tasks_share_what_is_not_send() {
             });
             let inner = to.clone();
             let second = spawn_local(async move {
-                spawn_local(async move { inner.borrow_mut().push("nested") }).await.expect("no panic");
+                spawn_local(async move { inner.borrow_mut().push("nested") })
+                    .await
+                    .expect("no panic");
                 2
             });
             *first.await.expect("no panic") + second.await.expect("no panic")
@@ -196,7 +205,9 @@ fn a_wake_from_another_thread_wakes_the_set_once_and_runs_in_order() {
         let mut run = pin!(set.run_until(pending::<()>()));
         assert!(poll(run.as_mut(), &waker).is_pending());
         let others = gates.clone();
-        thread::spawn(move || others.iter().rev().for_each(|gate| gate.open())).join().expect("no panic");
+        thread::spawn(move || others.iter().rev().for_each(|gate| gate.open()))
+            .join()
+            .expect("no panic");
         assert_eq!(count.0.load(SeqCst), 1);
         assert!(order.borrow().is_empty());
         assert!(poll(run.as_mut(), &waker).is_pending());
@@ -285,7 +296,10 @@ fn dropping_the_set_drops_every_future_here_and_ends_the_handles() {
             .collect();
         block_on(set.run_until(yield_now()));
         drop(set);
-        assert_eq!(*drops.lock().expect("lock"), vec![thread::current().id(); 200]);
+        assert_eq!(
+            *drops.lock().expect("lock"),
+            vec![thread::current().id(); 200]
+        );
         for handle in handles {
             let error = block_on(handle).expect_err("no output");
             assert!(error.is_cancelled() && !error.is_aborted(), "{error}");
@@ -324,7 +338,10 @@ fn a_wake_from_elsewhere_during_or_after_the_drop_drops_nothing_there() {
             }
             drop(set);
             other.join().expect("no panic");
-            assert_eq!(*drops.lock().expect("lock"), vec![thread::current().id(); 4]);
+            assert_eq!(
+                *drops.lock().expect("lock"),
+                vec![thread::current().id(); 4]
+            );
         }
     });
 }
@@ -371,7 +388,11 @@ fn a_destructor_that_spawns_during_the_drop_gets_a_closed_handle() {
     }));
     block_on(set.run_until(yield_now()));
     drop(set);
-    let handle = slot.lock().expect("lock").take().expect("the destructor ran");
+    let handle = slot
+        .lock()
+        .expect("lock")
+        .take()
+        .expect("the destructor ran");
     assert!(handle.is_finished() && neighbour.is_finished());
     assert!(block_on(handle).is_err_and(|error| error.is_runtime_closed()));
     assert!(!polled.get());
@@ -399,7 +420,13 @@ fn a_destructor_that_wakes_and_aborts_its_neighbours_during_the_drop() {
             })
         })
         .collect();
-    let meddler = Meddles(handles.iter().map(rt::task::JoinHandle::abort_handle).collect(), gate);
+    let meddler = Meddles(
+        handles
+            .iter()
+            .map(rt::task::JoinHandle::abort_handle)
+            .collect(),
+        gate,
+    );
     drop(set.spawn_local(async move {
         let _meddler = meddler;
         pending::<()>().await;
@@ -449,7 +476,9 @@ fn panics_in_destructors_do_not_keep_the_set_from_dropping_the_rest() {
 fn a_root_that_panics_leaves_the_set_usable() {
     let set = LocalSet::new();
     let task = set.spawn_local(async { 7 });
-    let root = catch_unwind(AssertUnwindSafe(|| block_on(set.run_until(async { panic!("root") }))));
+    let root = catch_unwind(AssertUnwindSafe(|| {
+        block_on(set.run_until(async { panic!("root") }))
+    }));
     assert!(root.is_err());
     assert_eq!(block_on(set.run_until(task)).expect("no panic"), 7);
 }
@@ -457,8 +486,14 @@ fn a_root_that_panics_leaves_the_set_usable() {
 #[test]
 fn spawn_local_outside_a_set_says_what_to_do() {
     let panic = catch_unwind(|| drop(spawn_local(async {}))).expect_err("no set");
-    let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-    assert!(text.is_some_and(|text| text.contains("run_until") && text.contains("rt::spawn")), "{text:?}");
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or(panic.downcast_ref::<&str>().copied());
+    assert!(
+        text.is_some_and(|text| text.contains("run_until") && text.contains("rt::spawn")),
+        "{text:?}"
+    );
 }
 
 #[test]
@@ -504,7 +539,10 @@ fn a_driver_that_ends_hands_the_set_to_another() {
     assert_eq!(first.0.load(SeqCst), 3);
     assert!(poll(waits.as_mut(), &first_waker).is_ready());
     drop((first_waker, second_waker));
-    assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 1));
+    assert_eq!(
+        (Arc::strong_count(&first), Arc::strong_count(&second)),
+        (1, 1)
+    );
 }
 
 #[test]
@@ -551,7 +589,12 @@ fn a_run_that_is_dropped_leaves_its_tasks_and_no_waker() {
     }
     drop(waker);
     assert_eq!(Arc::strong_count(&count), 1);
-    assert_eq!(block_on(or(set.run_until(async { task.await.ok() }), async { pending().await })), Some(3));
+    assert_eq!(
+        block_on(or(set.run_until(async { task.await.ok() }), async {
+            pending().await
+        })),
+        Some(3)
+    );
 }
 
 #[test]
@@ -560,11 +603,17 @@ fn many_wakes_from_many_threads_are_all_seen() {
         const TASKS: usize = 64;
         const ROUNDS: usize = 200;
         let set = LocalSet::new();
-        let cells: Vec<_> = (0..TASKS).map(|_| Arc::new((AtomicUsize::new(0), Mutex::new(None::<Waker>)))).collect();
+        let cells: Vec<_> = (0..TASKS)
+            .map(|_| Arc::new((AtomicUsize::new(0), Mutex::new(None::<Waker>))))
+            .collect();
         for cell in cells.iter().cloned() {
             drop(set.spawn_local(poll_fn(move |cx| {
                 *cell.1.lock().expect("lock") = Some(cx.waker().clone());
-                if cell.0.load(SeqCst) >= 3 * ROUNDS { Poll::Ready(()) } else { Poll::Pending }
+                if cell.0.load(SeqCst) >= 3 * ROUNDS {
+                    Poll::Ready(())
+                } else {
+                    Poll::Pending
+                }
             })));
         }
         let threads: Vec<_> = (0..3)

@@ -23,5 +23,7 @@ pub(crate) fn within_limit<R: Send + 'static>(body: impl FnOnce() -> R + Send + 
         eprintln!("the test at {site} did not end within 60 seconds");
         process::abort();
     }
-    runner.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    runner
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -29,7 +29,10 @@ fn a_value_is_there_inside_its_scope_only() {
                 assert_eq!(NUMBER.get(), 1);
                 yield_now().await;
                 NUMBER.scope(2, async { assert_eq!(NUMBER.get(), 2) }).await;
-                NAME.scope("x".to_owned(), async { assert_eq!((NUMBER.get(), NAME.get()), (1, "x".to_owned())) }).await;
+                NAME.scope("x".to_owned(), async {
+                    assert_eq!((NUMBER.get(), NAME.get()), (1, "x".to_owned()))
+                })
+                .await;
                 NUMBER.with(|number| *number)
             })
             .await;
@@ -63,7 +66,12 @@ fn a_value_follows_its_future_to_another_thread() {
     let mut cx = Context::from_waker(Waker::noop());
     assert!(future.as_mut().poll(&mut cx).is_pending());
     assert!(NUMBER.try_get().is_err());
-    let output = thread::spawn(move || future.as_mut().poll(&mut Context::from_waker(Waker::noop()))).join();
+    let output = thread::spawn(move || {
+        future
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+    })
+    .join();
     assert_eq!(output.expect("no panic"), Poll::Ready(5));
 }
 
@@ -109,7 +117,12 @@ fn destructors_of_the_future_see_the_value() {
     block_on(NUMBER.scope(1, task(SeesOnDrop(seen.clone()), true)));
     {
         let mut future = pin!(NUMBER.scope(2, task(SeesOnDrop(seen.clone()), false)));
-        assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert!(
+            future
+                .as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()))
+                .is_pending()
+        );
     }
     drop(NUMBER.scope(3, task(SeesOnDrop(seen.clone()), false)));
     assert_eq!(*seen.borrow(), [Some(1), Some(2), Some(3)]);
@@ -159,11 +172,15 @@ fn a_value_is_taken_back() {
 #[test]
 fn misuse_says_what_is_wrong() {
     let text = |panic: Box<dyn std::any::Any + Send>| {
-        panic.downcast_ref::<String>().cloned().or(panic.downcast_ref::<&str>().map(ToString::to_string))
+        panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or(panic.downcast_ref::<&str>().map(ToString::to_string))
     };
     let outside = text(catch_unwind(|| NUMBER.get()).expect_err("no scope")).expect("a text");
     assert!(outside.contains("try_with"), "{outside}");
-    let inside = catch_unwind(|| NUMBER.sync_scope(1, || NUMBER.with(|_| NUMBER.sync_scope(2, || ()))));
+    let inside =
+        catch_unwind(|| NUMBER.sync_scope(1, || NUMBER.with(|_| NUMBER.sync_scope(2, || ()))));
     let inside = text(inside.expect_err("borrowed")).expect("a text");
     assert!(inside.contains("inside `with`"), "{inside}");
     let mut future = pin!(NUMBER.scope(1, ready(())));

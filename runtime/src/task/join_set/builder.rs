@@ -28,12 +28,18 @@ pub struct Builder<'a, T> {
 
 impl<'a, T: 'static> Builder<'a, T> {
     pub(super) fn new(set: &'a mut JoinSet<T>) -> Self {
-        Self { set, builder: task::Builder::new() }
+        Self {
+            set,
+            builder: task::Builder::new(),
+        }
     }
 
     /// The task's name, for reports and dumps.
     pub fn name(self, name: &'a str) -> Self {
-        Self { builder: self.builder.name(name), ..self }
+        Self {
+            builder: self.builder.name(name),
+            ..self
+        }
     }
 
     /// Spawns the task on the current runtime.

@@ -61,7 +61,9 @@ impl<T> JoinSet<T> {
     /// An empty set. Allocates nothing.
     #[must_use]
     pub fn new() -> Self {
-        Self { slots: Slots::new() }
+        Self {
+            slots: Slots::new(),
+        }
     }
 
     /// How many tasks are in the set. A task that is over is in it until it has been joined.
@@ -163,7 +165,10 @@ impl<T: 'static> JoinSet<T> {
     /// No output is lost when the future is dropped.
     #[track_caller]
     pub fn join_next(&mut self) -> JoinNext<'_, T> {
-        JoinNext { set: self, site: Location::caller() }
+        JoinNext {
+            set: self,
+            site: Location::caller(),
+        }
     }
 
     /// As [`join_next`](Self::join_next), with the task's number. The number of a task that failed is in the error.
@@ -172,7 +177,10 @@ impl<T: 'static> JoinSet<T> {
     /// No output is lost when the future is dropped.
     #[track_caller]
     pub fn join_next_with_id(&mut self) -> JoinNextWithId<'_, T> {
-        JoinNextWithId { set: self, site: Location::caller() }
+        JoinNextWithId {
+            set: self,
+            site: Location::caller(),
+        }
     }
 
     /// Takes a task that is over out of the set. `None` if there is none, or the set is empty.
@@ -194,7 +202,13 @@ impl<T: 'static> JoinSet<T> {
         let site = Location::caller();
         async move {
             self.abort_all();
-            while (JoinNext { set: &mut *self, site }).await.is_some() {}
+            while (JoinNext {
+                set: &mut *self,
+                site,
+            })
+            .await
+            .is_some()
+            {}
         }
     }
 
@@ -211,11 +225,18 @@ impl<T: 'static> JoinSet<T> {
         let site = Location::caller();
         async move {
             let mut outputs = Vec::with_capacity(self.len());
-            while let Some(result) = (JoinNext { set: &mut self, site }).await {
+            while let Some(result) = (JoinNext {
+                set: &mut self,
+                site,
+            })
+            .await
+            {
                 match result.map_err(JoinError::try_into_panic) {
                     Ok(output) => outputs.push(output),
                     Err(Ok(payload)) => panic::resume_unwind(payload),
-                    Err(Err(error)) => panic!("JoinSet::join_all at {site}: a task has no output: {error}"),
+                    Err(Err(error)) => {
+                        panic!("JoinSet::join_all at {site}: a task has no output: {error}")
+                    }
                 }
             }
             outputs
@@ -238,12 +259,16 @@ impl<T: 'static> JoinSet<T> {
     /// spent, which is woken then.
     #[track_caller]
     pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
-        self.poll_next(cx, Location::caller()).map(|next| next.map(without_id))
+        self.poll_next(cx, Location::caller())
+            .map(|next| next.map(without_id))
     }
 
     /// As [`poll_join_next`](Self::poll_join_next), with the task's number.
     #[track_caller]
-    pub fn poll_join_next_with_id(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<(Id, T), JoinError>>> {
+    pub fn poll_join_next_with_id(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<(Id, T), JoinError>>> {
         self.poll_next(cx, Location::caller())
     }
 
@@ -287,7 +312,9 @@ impl<T> Default for JoinSet<T> {
 
 impl<T> fmt::Debug for JoinSet<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JoinSet").field("len", &self.len()).finish_non_exhaustive()
+        f.debug_struct("JoinSet")
+            .field("len", &self.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -332,7 +359,9 @@ impl<T: 'static> Future for JoinNext<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let site = self.site;
-        self.set.poll_next(cx, site).map(|next| next.map(without_id))
+        self.set
+            .poll_next(cx, site)
+            .map(|next| next.map(without_id))
     }
 }
 

@@ -48,7 +48,12 @@ impl Wake for SlotWaker {
 
 impl<T> Slots<T> {
     pub(super) const fn new() -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), taken: VecDeque::new(), over: None }
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            taken: VecDeque::new(),
+            over: None,
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -60,9 +65,16 @@ impl<T> Slots<T> {
         let number = match self.free.pop() {
             Some(number) => number,
             None => {
-                let number = u32::try_from(self.slots.len()).expect("a JoinSet holds fewer than 2^32 tasks");
-                let waker = Waker::from(Arc::new(SlotWaker { over: over.clone(), slot: number }));
-                self.slots.push(Slot { waker, handle: None });
+                let number =
+                    u32::try_from(self.slots.len()).expect("a JoinSet holds fewer than 2^32 tasks");
+                let waker = Waker::from(Arc::new(SlotWaker {
+                    over: over.clone(),
+                    slot: number,
+                }));
+                self.slots.push(Slot {
+                    waker,
+                    handle: None,
+                });
                 number
             }
         };
@@ -110,7 +122,9 @@ impl<T> Slots<T> {
         let slot = self.slots.get_mut(number as usize)?;
         let handle = slot.handle.as_mut()?;
         let id = handle.id();
-        let Poll::Ready(result) = poll_unbudgeted(handle, &slot.waker) else { return None };
+        let Poll::Ready(result) = poll_unbudgeted(handle, &slot.waker) else {
+            return None;
+        };
         // Over: the handle holds nothing any more, and dropping it runs no user code.
         slot.handle = None;
         self.free.push(number);

@@ -75,7 +75,12 @@ impl LocalSet {
     /// An empty set. Needs no runtime: any executor may poll it.
     #[must_use]
     pub fn new() -> Self {
-        Self { set: Rc::new(Set { shared: Shared::new() }), drives: false }
+        Self {
+            set: Rc::new(Set {
+                shared: Shared::new(),
+            }),
+            drives: false,
+        }
     }
 
     /// Spawns a task on the set. It runs when the set is polled.
@@ -103,7 +108,13 @@ impl LocalSet {
     /// # Cancel safety
     /// When it is dropped, `future` is dropped; the tasks stay in the set.
     pub fn run_until<F: Future>(&self, future: F) -> RunUntil<'_, F> {
-        RunUntil { driver: Driver { set: self, counted: false }, future }
+        RunUntil {
+            driver: Driver {
+                set: self,
+                counted: false,
+            },
+            future,
+        }
     }
 
     /// Runs the tasks of the set on this thread until `future` is ready: `run_until` as the root future of `runtime`.
@@ -131,7 +142,9 @@ impl Default for LocalSet {
 
 impl fmt::Debug for LocalSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LocalSet").field("tasks", &self.set.shared.live()).finish_non_exhaustive()
+        f.debug_struct("LocalSet")
+            .field("tasks", &self.set.shared.live())
+            .finish_non_exhaustive()
     }
 }
 
@@ -235,8 +248,13 @@ pub struct LocalEnterGuard {
 
 fn enter(set: &Rc<Set>) -> LocalEnterGuard {
     // A set may be dropped, or polled, while this thread's storage is destroyed: then there is no current set.
-    let before = CURRENT.try_with(|current| current.replace(Some(set.clone()))).unwrap_or(None);
-    LocalEnterGuard { before, not_send: PhantomData }
+    let before = CURRENT
+        .try_with(|current| current.replace(Some(set.clone())))
+        .unwrap_or(None);
+    LocalEnterGuard {
+        before,
+        not_send: PhantomData,
+    }
 }
 
 impl Drop for LocalEnterGuard {
@@ -273,7 +291,10 @@ where
     F: Future + 'static,
     F::Output: 'static,
 {
-    let current = CURRENT.try_with(|current| current.borrow().clone()).ok().flatten();
+    let current = CURRENT
+        .try_with(|current| current.borrow().clone())
+        .ok()
+        .flatten();
     match current {
         Some(set) => set.shared.spawn(future, meta),
         None => outside(),

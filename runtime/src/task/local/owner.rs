@@ -3,7 +3,10 @@
 //! # What it guarantees
 //! The cell itself may lie anywhere and be dropped anywhere; the value is given out on its own thread only. Dropped on
 //! another thread, the cell leaks the value, since its destructor may not run there.
-#![expect(unsafe_code, reason = "a value that is not Send lies in an object that is shared")]
+#![expect(
+    unsafe_code,
+    reason = "a value that is not Send lies in an object that is shared"
+)]
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -66,7 +69,10 @@ unsafe impl<T> Sync for OwnerCell<T> {}
 impl<T> OwnerCell<T> {
     /// Wraps a value, for this thread.
     pub(super) fn new(value: T) -> Self {
-        Self { thread: this_thread(), value: ManuallyDrop::new(value) }
+        Self {
+            thread: this_thread(),
+            value: ManuallyDrop::new(value),
+        }
     }
 
     /// The value, if this is its thread.

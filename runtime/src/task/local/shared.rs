@@ -61,13 +61,18 @@ struct Local {
 
 impl Shared {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { owner: OwnerCell::new(Local::default()), remote: WakeQueue::new() })
+        Arc::new(Self {
+            owner: OwnerCell::new(Local::default()),
+            remote: WakeQueue::new(),
+        })
     }
 
     /// Only called through objects that are not `Send`.
     #[inline]
     fn local(&self) -> &Local {
-        self.owner.get().expect("a LocalSet is used on its own thread, since it is not Send")
+        self.owner
+            .get()
+            .expect("a LocalSet is used on its own thread, since it is not Send")
     }
 
     pub(super) fn spawn<F>(self: &Arc<Self>, future: F, meta: Meta) -> JoinHandle<F::Output>
@@ -149,11 +154,21 @@ impl Shared {
     fn keep_other(&self, local: &Local, waker: &Waker) {
         let last = self.remote.take_waker();
         let mut others = local.others.borrow_mut();
-        let own = others.iter().position(|other| other.will_wake(waker)).map(|at| others.swap_remove(at));
+        let own = others
+            .iter()
+            .position(|other| other.will_wake(waker))
+            .map(|at| others.swap_remove(at));
         let known = last.as_ref().is_none_or(|last| {
             last.will_wake(waker) || others.iter().any(|other| other.will_wake(last))
         });
-        let surplus = if known { last } else { last.and_then(|last| { others.push(last); None }) };
+        let surplus = if known {
+            last
+        } else {
+            last.and_then(|last| {
+                others.push(last);
+                None
+            })
+        };
         drop(others);
         drop((own, surplus));
     }
@@ -165,7 +180,9 @@ impl Shared {
         // The root future's wait is not one of the tasks that are polled now.
         let wait = wait::take();
         for _ in 0..TURN {
-            let Some(task) = local.ready.borrow_mut().pop_front() else { break };
+            let Some(task) = local.ready.borrow_mut().pop_front() else {
+                break;
+            };
             task.run();
         }
         if let Some(site) = wait.site {
@@ -229,11 +246,16 @@ impl Schedule for Scheduler {
     }
 
     fn release(&self, task: &Header) -> bool {
-        let Some(local) = self.0.owner.get() else { return false };
+        let Some(local) = self.0.owner.get() else {
+            return false;
+        };
         let key = task.list_key.load(Relaxed) as usize;
         let mut live = local.live.borrow_mut();
         // By address: a task of a closed set is in no list, and its key means nothing.
-        if !live.get(key).is_some_and(|listed| ptr::eq(listed.header(), task)) {
+        if !live
+            .get(key)
+            .is_some_and(|listed| ptr::eq(listed.header(), task))
+        {
             return false;
         }
         // The caller drops this reference, at a moment when the header is no longer in use.
