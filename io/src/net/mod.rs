@@ -5,9 +5,11 @@ mod addr;
 mod readiness_methods;
 pub mod tcp;
 mod udp;
+mod udp_batch;
 pub mod unix;
 
 pub use self::addr::{EachAddr, LookupHost, Lookup, ToSocketAddrs, lookup_host};
 pub use self::tcp::{TcpListener, TcpSocket, TcpStream};
 pub use self::udp::UdpSocket;
+pub use self::udp_batch::{Datagram, RecvBatch};
 pub use self::unix::{UnixDatagram, UnixListener, UnixStream};

@@ -9,6 +9,7 @@ use std::io;
 use std::net::{self, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::panic::Location;
+use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll};
 
 use rt_sync::wait::{self, WaitKind};
@@ -37,7 +38,9 @@ use crate::driver::{Interest, Registered};
 /// # }
 /// ```
 pub struct UdpSocket {
-    io: Registered<net::UdpSocket>,
+    pub(super) io: Registered<net::UdpSocket>,
+    /// Whether the system cuts long messages, as far as is known: see `udp_batch.rs`.
+    pub(super) cuts: AtomicBool,
 }
 
 impl UdpSocket {
@@ -63,6 +66,7 @@ impl UdpSocket {
         socket.set_nonblocking(true)?;
         Ok(UdpSocket {
             io: Registered::new(socket),
+            cuts: AtomicBool::new(true),
         })
     }
 

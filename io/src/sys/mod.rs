@@ -9,3 +9,10 @@ pub(crate) use self::timerfd::Timer;
 mod no_timer;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) use self::no_timer::Timer;
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) mod udp;
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[path = "no_udp.rs"]
+pub(crate) mod udp;

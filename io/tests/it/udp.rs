@@ -5,11 +5,11 @@ use std::pin::pin;
 use std::task::Poll;
 
 use futures_lite::future::zip;
-use rt_io::net::UdpSocket;
+use rt_io::net::{Datagram, RecvBatch, UdpSocket};
 use rt_sync::coop;
 
 use crate::exec::{Background, Counter, Owner};
-use crate::support::within_limit;
+use crate::support::{Random, within_limit};
 
 async fn bound() -> UdpSocket {
     UdpSocket::bind("127.0.0.1:0").await.expect("a free port")
@@ -201,6 +201,105 @@ fn poll_methods_wait_and_wake() {
             });
             let (got, sent) = zip(receive, send).await;
             assert_eq!((got.unwrap(), sent.unwrap()), ((3, from), 3));
+        });
+    });
+}
+
+/// Sends bursts of messages of any length in batches and receives them in batches: nothing is lost, joined, cut or reordered.
+fn batches_arrive_as_single_messages_would(gro: bool, connected: bool) {
+    within_limit(move || {
+        Owner::new("udp").block_on(async {
+            let (one, two) = (bound().await, bound().await);
+            let (from, to) = (one.local_addr().unwrap(), two.local_addr().unwrap());
+            two.set_gro(gro).unwrap();
+            let target = if connected {
+                one.connect(to).await.unwrap();
+                None
+            } else {
+                Some(to)
+            };
+            let mut batch = RecvBatch::new(8, 65_535);
+            let mut random = Random::new(23);
+            for round in 0..100 {
+                // What stays within the receive buffer is not thrown away.
+                let data: Vec<Vec<u8>> = match round % 3_u32 {
+                    0 => (0..20).map(|_| random.bytes(1_000)).collect(),
+                    1 => [700, 700, 700, 10, 700, 0, 0, 1]
+                        .map(|len| random.bytes(len))
+                        .into(),
+                    _ => (0..10).map(|len| random.bytes(100 * len)).collect(),
+                };
+                let messages: Vec<_> = data.iter().map(|data| Datagram { data, target }).collect();
+                let mut rest = &messages[..];
+                while !rest.is_empty() {
+                    let sent = one.send_many(rest).await.unwrap();
+                    assert!(sent > 0);
+                    rest = &rest[sent..];
+                }
+                let mut got: Vec<Vec<u8>> = Vec::new();
+                while got.len() < data.len() {
+                    let count = two.recv_many(&mut batch).await.unwrap();
+                    assert_eq!(count, batch.iter().count());
+                    assert!(count > 0 && count == batch.len());
+                    got.extend(batch.iter().map(|(message, sender)| {
+                        assert_eq!(sender, from);
+                        message.to_vec()
+                    }));
+                }
+                assert!(got == data, "round {round}: other messages than were sent");
+            }
+            let error = two.try_recv_many(&mut batch).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::WouldBlock);
+            assert!(batch.is_empty());
+        });
+    });
+}
+
+#[test]
+fn batches_arrive_as_single_messages_would_with_targets() {
+    batches_arrive_as_single_messages_would(false, false);
+}
+
+#[test]
+fn batches_arrive_as_single_messages_would_when_the_system_joins_them() {
+    batches_arrive_as_single_messages_would(true, true);
+}
+
+#[test]
+fn a_batch_keeps_senders_apart_and_cuts_off_what_is_too_long() {
+    within_limit(|| {
+        Owner::new("udp").block_on(async {
+            let (server, one, two) = (bound().await, bound().await, bound().await);
+            let to = server.local_addr().unwrap();
+            one.send_to(b"from one", to).await.unwrap();
+            two.send_to(b"from two", to).await.unwrap();
+            let mut batch = RecvBatch::new(4, 6);
+            let mut got = Vec::new();
+            while got.len() < 2 {
+                server.recv_many(&mut batch).await.unwrap();
+                got.extend(batch.iter().map(|(message, from)| (message.to_vec(), from)));
+            }
+            let (one, two) = (one.local_addr().unwrap(), two.local_addr().unwrap());
+            assert_eq!(got, [(b"from o".to_vec(), one), (b"from t".to_vec(), two)]);
+        });
+    });
+}
+
+#[test]
+fn an_error_of_the_first_message_of_a_batch_is_reported() {
+    within_limit(|| {
+        Owner::new("udp").block_on(async {
+            let socket = bound().await;
+            let unconnected = [Datagram {
+                data: b"x",
+                target: None,
+            }];
+            let error = socket.send_many(&unconnected).await.unwrap_err();
+            assert_eq!(
+                error.raw_os_error(),
+                Some(rustix::io::Errno::DESTADDRREQ.raw_os_error())
+            );
+            assert_eq!(socket.send_many(&[]).await.unwrap(), 0);
         });
     });
 }
