@@ -6,25 +6,25 @@
 //! waiting side sees the condition, or its waker is woken. A waker that is put in comes out exactly once.
 //!
 //! # The state word
-//! A generation in the upper bits, which every registration bumps, and three bits:
+//! A generation in the upper bits, which every registration bumps, and two bits:
 //!
-//! | bits            | meaning                                    | `take` makes of it         | who may leave it         |
-//! |-----------------|--------------------------------------------|----------------------------|--------------------------|
-//! | none            | no waker                                   | itself (a barrier)         | `register`               |
-//! | `ARMED`         | `words` holds a waker                      | none, and has the waker    | whoever wins the exchange|
-//! | `WRITING`       | a `register` writes `words`                | `WRITING` + `WOKEN`        | that `register`          |
-//! | `WRITING WOKEN` | the same, and a wake came meanwhile        | itself                     | that `register`: it wakes|
+//! | bits      | meaning                         | `take` makes of it      | who may leave it          |
+//! |-----------|---------------------------------|-------------------------|---------------------------|
+//! | none      | no waker                        | itself (a barrier)      | `register`                |
+//! | `ARMED`   | `words` holds a waker           | none, and has the waker | whoever wins the exchange |
+//! | `WRITING` | a `register` writes `words`     | itself (a barrier)      | that `register`           |
 //!
 //! # Who may touch what
 //! `words` is written only by whoever set `WRITING`, or by the one caller of `register_exclusive` while `ARMED` is
 //! clear. Anyone may read it, and the pair may then be torn: it means something only for who has taken `ARMED` away
 //! with a compare-exchange that started from the state it had read before the pair. A generation is armed once and
 //! every change of the state is a read-modify-write, so exactly one exchange ends it, and before that end nobody
-//! writes the pair. 2^61 registrations do not happen, so a generation does not come back.
+//! writes the pair. 2^62 registrations do not happen, so a generation does not come back.
 //!
 //! # The race
-//! Both sides do a read-modify-write on one word, `take` also when there is no waker. If that of `take` comes second it
-//! finds the waker; if it comes first, that of `register` reads from it, and the waiting side sees the condition.
+//! Both sides do a read-modify-write on one word, `take` also when there is no waker to take. If that of `take` comes
+//! second it finds the waker; if it comes before the last one of `register`, that one reads from it, and the waiting side
+//! sees the condition. So a `take` that meets a `register` half-way has nothing else to do.
 //!
 //! # User code
 //! The functions of a waker's vtable may panic and may call back into the same object. `clone` is called before the
@@ -52,9 +52,7 @@ use crate::waker_words::WakerWords;
 const ARMED: u64 = 1;
 /// A `register` is between its two steps.
 const WRITING: u64 = 2;
-/// A wake came while `WRITING`.
-const WOKEN: u64 = 4;
-const BITS: u64 = ARMED | WRITING | WOKEN;
+const BITS: u64 = ARMED | WRITING;
 /// One generation.
 const GENERATION: u64 = BITS + 1;
 
@@ -142,10 +140,15 @@ impl AtomicWaker {
             return;
         }
         let new = ManuallyDrop::new(waker.clone());
-        // What is left from before, if anything. After this `ARMED` is clear, and only we set it.
-        let old = self.take();
+        // Only we set `ARMED`, so that it stays clear once it is. If it is set, another waker is left from before.
+        // Relaxed: if it is clear, nothing is read, and the swap below acquires.
+        let old = if self.state.load(Relaxed) & ARMED == 0 {
+            None
+        } else {
+            self.take()
+        };
         self.words.write(&new);
-        let state = self.state.load(Relaxed) & !BITS;
+        let state = self.state.load(Relaxed);
         // Release: whoever takes the waker sees the pair. Acquire: what came before a `take` that found no waker is
         // seen when the caller looks at its condition.
         let before = self
@@ -155,22 +158,35 @@ impl AtomicWaker {
         drop(old);
     }
 
+    /// Puts a waker in while nobody else can reach the slot: no read-modify-write but that of the clone. The one that
+    /// was there is dropped without being woken.
+    #[inline]
+    pub fn set(&mut self, waker: &Waker) {
+        if self.holds(waker) {
+            return;
+        }
+        let new = ManuallyDrop::new(waker.clone());
+        let state = self.state.load(Relaxed);
+        // SAFETY: the slot is borrowed mutably, so the waker that `ARMED` tells of is ours.
+        let old = (state & ARMED != 0).then(|| unsafe { self.words.read().into_waker() });
+        self.words.write(&new);
+        // Relaxed: whoever makes the slot reachable for others orders this before.
+        let next = (state & !BITS).wrapping_add(GENERATION) | ARMED;
+        self.state.store(next, Relaxed);
+        drop(old);
+    }
+
     /// Takes the waker out, if there is one, without waking it.
     ///
-    /// A `register` that is half-way is made to wake its waker itself.
+    /// A `register` that is half-way is as good as one that comes later: it sees what was done before.
     #[inline]
     pub fn take(&self) -> Option<Waker> {
         // Acquire: the pair that belongs to this state is seen (from the publishing step of `register`).
         let mut state = self.state.load(Acquire);
         loop {
             let pair = self.words.read();
-            let next = if state & ARMED != 0 {
-                state & !BITS
-            } else if state & WRITING != 0 {
-                state | WOKEN
-            } else {
-                state
-            };
+            // In the other states this changes nothing: it is there for its order.
+            let next = state & !ARMED;
             // Release: a later `register` sees what the caller did before; also when there is no waker. Acquire: as
             // above, and the owner of the waker is ordered after who had it before.
             match self.state.compare_exchange(state, next, AcqRel, Acquire) {
@@ -243,10 +259,7 @@ impl AtomicWaker {
 
         // Step 3: publish. Only we leave `WRITING`. AcqRel: as in `register_exclusive`.
         let next = (state & !BITS).wrapping_add(GENERATION) | ARMED;
-        let before = self.state.swap(next, AcqRel);
-        if before & WOKEN != 0 {
-            self.wake();
-        }
+        self.state.swap(next, AcqRel);
         drop(old);
     }
 }

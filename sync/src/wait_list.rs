@@ -387,7 +387,12 @@ impl<R: ListRef> Waiter<R> {
     }
 
     fn hand_out(&self, state: u8) -> Notification {
-        // Relaxed: out of the list, the node is the waiter's own.
+        debug_assert!(self.node.links.with(|links| {
+            // SAFETY: out of the list, the node is the waiter's own.
+            let links = unsafe { &*links };
+            links.waker.is_none()
+        }));
+        // Relaxed: as above, nobody else looks at it.
         self.node.state.store(IDLE, Relaxed);
         if state == ONE {
             Notification::One

@@ -106,7 +106,8 @@ fn a_notification_of_all_is_not_passed_on() {
 fn notify_all_wakes_more_than_a_batch_and_no_newcomer() {
     limited(|| {
         const MANY: usize = 3 * crate::wake_batch::CAPACITY + 1;
-        let list: &'static WaitList = Box::leak(Box::new(WaitList::new()));
+        static LIST: WaitList = WaitList::new();
+        let list = &LIST;
         let probes: Vec<_> = (0..MANY).map(|_| Probe::new()).collect();
         let mut waiters: Vec<_> = probes
             .iter()
@@ -144,7 +145,8 @@ fn notify_all_wakes_more_than_a_batch_and_no_newcomer() {
 #[test]
 fn a_detached_waiter_that_is_polled_or_dropped_before_its_wake_is_served() {
     const MANY: usize = 2 * crate::wake_batch::CAPACITY;
-    let list: &'static WaitList = Box::leak(Box::new(WaitList::new()));
+    static LIST: WaitList = WaitList::new();
+    let list = &LIST;
     let probe = Probe::new();
     let trigger = Probe::new();
     let first = waiting(list, (), &trigger);
@@ -225,7 +227,8 @@ fn a_changed_waker_replaces_the_old_one() {
 #[test]
 fn wakers_may_call_back_into_the_same_list() {
     limited(|| {
-        let list: &'static WaitList = Box::leak(Box::new(WaitList::new()));
+        static LIST: WaitList = WaitList::new();
+        let list = &LIST;
         for which in 0..3 {
             let (a, b, c) = (Probe::new(), Probe::new(), Probe::new());
             let mut first = waiting(list, (), &a);
