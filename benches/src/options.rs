@@ -1,6 +1,7 @@
 //! The command line of `compare`.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use crate::peer::PeerId;
 
@@ -15,13 +16,19 @@ pub struct Options {
     pub workers: Vec<usize>,
     /// Peers to measure.
     pub peers: Vec<PeerId>,
-    /// Samples of each peer in a cell; by default 3 if quick, else 7.
+    /// Samples of each peer in a cell, instead of what each row thinks right.
     pub rounds: Option<usize>,
     /// Rows whose name contains one of these; all if empty.
     pub filters: Vec<String>,
     /// Only print the names of the rows.
     pub list: bool,
+    started: Instant,
 }
+
+/// A quick table takes about 80 s on an idle machine of two cores. On a busy one it saves rounds after this time,
+const SAVE_AFTER: Duration = Duration::from_secs(60);
+/// and rows after this, so as to end within two minutes.
+const SKIP_AFTER: Duration = Duration::from_secs(105);
 
 impl Options {
     /// Reads the arguments after the program's name.
@@ -38,6 +45,7 @@ impl Options {
             rounds: None,
             filters: Vec::new(),
             list: false,
+            started: Instant::now(),
         };
         let mut arguments = arguments.into_iter();
         while let Some(argument) = arguments.next() {
@@ -69,10 +77,21 @@ impl Options {
         Ok(options)
     }
 
-    /// How many samples each peer gives in a cell, where a row has no reason of its own.
+    /// How many samples each peer gives in a cell: what the user said, else `quick` or `full`.
     #[must_use]
-    pub fn rounds(&self) -> usize {
-        self.rounds.unwrap_or(if self.quick { 3 } else { 7 })
+    pub fn rounds(&self, quick: usize, full: usize) -> usize {
+        match self.rounds {
+            Some(rounds) => rounds,
+            None if !self.quick => full,
+            None if self.started.elapsed() > SAVE_AFTER => 1,
+            None => quick,
+        }
+    }
+
+    /// Whether a quick table has used up its time.
+    #[must_use]
+    pub fn out_of_time(&self) -> bool {
+        self.quick && self.started.elapsed() > SKIP_AFTER
     }
 
     /// Whether a row of this name is wanted.

@@ -146,6 +146,21 @@ impl Report {
         }
     }
 
+    /// Whether to measure a row now: it is wanted, and if the table is a quick one, there is time left (or a note says so).
+    pub fn takes(&mut self, options: &Options, row: &str) -> bool {
+        if !options.wants(row) {
+            return false;
+        }
+        let late = options.out_of_time();
+        if late {
+            self.fail(
+                row,
+                "left out, the quick table's time is over; name the row to measure it",
+            );
+        }
+        !late
+    }
+
     /// Says why a row, or a sample of it, is missing; printed again at the end.
     pub fn fail(&mut self, row: &str, why: impl std::fmt::Display) {
         let line = format!("{row}: {why}");

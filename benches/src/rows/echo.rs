@@ -159,8 +159,8 @@ pub fn rows(options: &Options, report: &mut Report) {
     for (size, bytes, buffer) in SIZES {
         for connections in [1, 50, 1000] {
             let row = format!("echo {size} x {connections}");
-            if options.wants(&row) {
-                for workers in &options.workers {
+            for workers in &options.workers {
+                if report.takes(options, &row) {
                     cell(options, report, &row, *workers, connections, bytes, buffer);
                 }
             }
@@ -204,7 +204,7 @@ fn cell(
         row,
         workers,
         &up,
-        options.rounds(),
+        options.rounds(3, 7),
         &[CPU, RATE, P50, p99],
         |peer| {
             let (_, server, client) = pairs

@@ -37,14 +37,17 @@ const P99_OF_MANY: Metric = Metric {
 
 /// All cells.
 pub fn rows(options: &Options, report: &mut Report) {
+    if !options.wants("http x 50") && !options.wants("http x 500") {
+        return;
+    }
     if Command::new("wrk").arg("--version").output().is_err() {
         report.fail("http", "left out, `wrk` is not installed");
         return;
     }
     for connections in [50, 500] {
         let row = format!("http x {connections}");
-        if options.wants(&row) {
-            for workers in &options.workers {
+        for workers in &options.workers {
+            if report.takes(options, &row) {
                 cell(options, report, &row, *workers, connections);
             }
         }
@@ -52,10 +55,13 @@ pub fn rows(options: &Options, report: &mut Report) {
 }
 
 fn cell(options: &Options, report: &mut Report, row: &str, workers: usize, connections: usize) {
-    let (rounds, seconds) = if options.quick { (2, 1) } else { (5, 5) };
+    let seconds = if options.quick { 1 } else { 5 };
     let p99 = if connections >= 500 { P99_OF_MANY } else { P99 };
     let mut servers: Vec<(PeerId, Server)> = Vec::new();
-    for peer in [PeerId::Rt, PeerId::Tokio] {
+    for peer in [PeerId::Rt, PeerId::Tokio]
+        .into_iter()
+        .filter(|peer| options.peers.contains(peer))
+    {
         let role = ["http".to_owned(), peer.to_string(), workers.to_string()];
         match Server::start(&[], &role) {
             Ok(server) => servers.push((peer, server)),
@@ -63,7 +69,7 @@ fn cell(options: &Options, report: &mut Report, row: &str, workers: usize, conne
         }
     }
     let up: Vec<PeerId> = servers.iter().map(|(peer, _)| *peer).collect();
-    let rounds = options.rounds.unwrap_or(rounds);
+    let rounds = options.rounds(2, 5);
     report.measure(row, workers, &up, rounds, &[CPU, RATE, p99], |peer| {
         let (_, server) = servers
             .iter_mut()

@@ -21,6 +21,9 @@ const ROW: &str = "idle, 10k timers 5k sockets";
 
 /// The row.
 pub fn row(options: &Options, report: &mut Report) {
+    if !report.takes(options, ROW) {
+        return;
+    }
     let workers = options.workers.iter().copied().max().unwrap_or(1);
     let span = Duration::from_secs(if options.quick { 2 } else { 10 });
     let mut servers = Vec::new();

@@ -96,21 +96,18 @@ pub fn connections(options: &Options, report: &mut Report) {
         unit: "B",
         goals: &[Goal::AtMost(550.0)],
     };
+    const ROW: &str = "memory connection";
+    if !report.takes(options, ROW) {
+        return;
+    }
     let workers = options.workers.iter().copied().max().unwrap_or(1);
-    report.measure(
-        "memory connection",
-        workers,
-        &PeerId::RUNTIMES,
-        1,
-        &[METRIC],
-        |peer| {
-            let mut server = Pair::server(peer, workers, 64, 0)?;
-            // As above: the first hundred build what is built once.
-            let _first = server.client(100, 64)?;
-            let before = server.resident()?;
-            let _idle = server.client(COUNT, 64)?;
-            let after = server.resident()?;
-            Ok(vec![(after - before) / COUNT as f64])
-        },
-    );
+    report.measure(ROW, workers, &PeerId::RUNTIMES, 1, &[METRIC], |peer| {
+        let mut server = Pair::server(peer, workers, 64, 0)?;
+        // As above: the first hundred build what is built once.
+        let _first = server.client(100, 64)?;
+        let before = server.resident()?;
+        let _idle = server.client(COUNT, 64)?;
+        let after = server.resident()?;
+        Ok(vec![(after - before) / COUNT as f64])
+    });
 }

@@ -72,7 +72,7 @@ pub fn workloads() -> impl Iterator<Item = &'static Workload> {
 /// Measures the cells of a row that the options want.
 type Measure = fn(&Options, &mut Report);
 
-/// The rows that need more than one process.
+/// The rows that need more than one process, under their names or what those begin with.
 const LARGE_ROWS: &[(&str, Measure)] = &[
     ("memory connection", memory::connections),
     ("echo", echo::rows),
@@ -83,19 +83,19 @@ const LARGE_ROWS: &[(&str, Measure)] = &[
 
 /// Measures every row that the options want.
 pub fn measure(options: &Options, report: &mut Report) {
-    for row in micro_rows().filter(|row| options.wants(row.name)) {
+    for row in micro_rows() {
         let most = options.workers.iter().copied().max().unwrap_or(1);
         let counts = if row.each_workers {
             options.workers.clone()
         } else {
             vec![most]
         };
-        let (operations, rounds) = if options.quick {
-            (row.quick, options.rounds.unwrap_or(row.quick_rounds))
-        } else {
-            (row.full, options.rounds())
-        };
+        let operations = if options.quick { row.quick } else { row.full };
         for workers in counts {
+            if !report.takes(options, row.name) {
+                continue;
+            }
+            let rounds = options.rounds(row.quick_rounds, 7);
             report.measure(
                 row.name,
                 workers,
@@ -114,19 +114,12 @@ pub fn measure(options: &Options, report: &mut Report) {
             );
         }
     }
-    for (name, run) in LARGE_ROWS {
-        if options.filters.is_empty()
-            || options
-                .filters
-                .iter()
-                .any(|filter| name.contains(filter.as_str()) || filter.contains(name))
-        {
-            run(options, report);
-        }
+    for (_, run) in LARGE_ROWS {
+        run(options, report);
     }
 }
 
-/// The names that a filter can match.
+/// The names of the rows, or what they begin with.
 pub fn names() -> impl Iterator<Item = &'static str> {
     micro_rows()
         .map(|row| row.name)

@@ -25,6 +25,9 @@ const EVENT: &str = "raw_syscalls:sys_enter";
 
 /// The row.
 pub fn row(options: &Options, report: &mut Report) {
+    if !report.takes(options, ROW) {
+        return;
+    }
     if let Err(why) = usable() {
         report.fail(ROW, why);
         return;
