@@ -1,8 +1,8 @@
 //! Any descriptor that a selector can watch, with an operation of the user's own.
 //!
 //! Readiness is a hint. The guards tie it to the operation that uses it: [`AsyncFdReadyGuard::try_io`] runs the
-//! operation and clears the readiness exactly when the operation says `WouldBlock`, and clearing never loses an event that came
-//! after the guard was made, since the guard knows which event it is from.
+//! operation and clears the readiness exactly when the operation says `WouldBlock`, and clearing never loses an event
+//! that came after the guard was made, since the guard knows which event it is from.
 
 use std::error::Error;
 use std::fmt;

@@ -1,8 +1,8 @@
 //! Several UDP messages with one call.
 //!
-//! A system call a message is most of what UDP costs. [`UdpSocket::send_many`] hands neighbours of one length and one target to
-//! the system as one long message that it cuts up late (GSO); [`UdpSocket::recv_many`] takes what has arrived with one call, and with
-//! [`UdpSocket::set_gro`] the system joins messages of one sender before that.
+//! A system call a message is most of what UDP costs. [`UdpSocket::send_many`] hands neighbours of one length and one
+//! target to the system as one long message that it cuts up late (GSO); [`UdpSocket::recv_many`] takes what has arrived
+//! with one call, and with [`UdpSocket::set_gro`] the system joins messages of one sender before that.
 //!
 //! # What it guarantees
 //! Message boundaries and order are those of single calls. Where the system or the network device refuses to cut, the
@@ -46,7 +46,8 @@ pub struct RecvBatch {
 }
 
 impl RecvBatch {
-    /// Room for `slots` messages of at most `slot_len` bytes; longer ones are cut off. No more than 32 slots are filled at a time.
+    /// Room for `slots` messages of at most `slot_len` bytes; longer ones are cut off. No more than 32 slots are filled
+    /// at a time.
     ///
     /// With [`UdpSocket::set_gro`] a slot holds what was joined, up to 65,535 bytes: choose that length, and few slots.
     ///
@@ -176,7 +177,8 @@ impl UdpSocket {
 
     /// Lets the system join messages of one sender that arrive together (`UDP_GRO`).
     ///
-    /// From then on receive with [`recv_many`](Self::recv_many) only: the other methods would take what was joined for one message.
+    /// From then on receive with [`recv_many`](Self::recv_many) only: the other methods would take what was joined for
+    /// one message.
     ///
     /// # Errors
     /// If the system does not know it.
@@ -244,8 +246,8 @@ fn group_of(messages: &[Datagram<'_>]) -> usize {
     same + usize::from(shorter)
 }
 
-/// Whether an error is about the cutting and not about the messages. `EIO` is what devices say that cannot compute checksums:
-/// they will not learn it. The others are about this size on this route.
+/// Whether an error is about the cutting and not about the messages. `EIO` is what devices say that cannot compute
+/// checksums: they will not learn it. The others are about this size on this route.
 fn refuses_to_cut(error: &io::Error, cuts: &AtomicBool) -> bool {
     match Errno::from_io_error(error) {
         Some(Errno::IO) => {

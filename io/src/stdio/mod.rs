@@ -1,8 +1,8 @@
 //! Standard input, output and error.
 //!
 //! What the selector can watch is watched: pipes, terminals and sockets. Pipes and terminals are opened anew for that,
-//! so that no flag of ours leaks to other processes that share them. Nothing is buffered here, neither in nor out: a cancelled read
-//! has eaten nothing, and what a write reports as written has been handed to the system.
+//! so that no flag of ours leaks to other processes that share them. Nothing is buffered here, neither in nor out: a
+//! cancelled read has eaten nothing, and what a write reports as written has been handed to the system.
 //!
 //! Mixing with [`std::io`]: what the buffer of [`std::io::stdin`] already holds is not seen here, and what lies
 //! unflushed in that of [`std::io::stdout`] comes later than what is written here.
@@ -199,13 +199,13 @@ macro_rules! output {
     ($type:ident, $name:ident, $what:literal) => {
         #[doc = concat!("A handle to ", $what, ".")]
         ///
-        /// A write completes when the system has taken the bytes: nothing is lost when the process ends without a flush, and
-        /// an error comes from the call that made it. Writes of several handles do not mix within one call that fits
-        /// into the pipe.
+        /// A write completes when the system has taken the bytes: nothing is lost when the process ends without a
+        /// flush, and an error comes from the call that made it. Writes of several handles do not mix within one call
+        /// that fits into the pipe.
         ///
-        /// If the stream is a pipe, a terminal or a socket, a write that finds no room waits for the selector. Otherwise (a
-        /// file, another device) it is a plain blocking write on this thread: such writes do not wait for anybody
-        /// else's program.
+        /// If the stream is a pipe, a terminal or a socket, a write that finds no room waits for the selector.
+        /// Otherwise (a file, another device) it is a plain blocking write on this thread: such writes do not wait for
+        /// anybody else's program.
         #[derive(Debug)]
         pub struct $type(Output);
 

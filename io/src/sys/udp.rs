@@ -1,7 +1,7 @@
 //! Several UDP messages with one call: `recvmmsg`, and the segment sizes of GSO and GRO.
 //!
-//! A control message is laid out by hand: length (a `usize`), level and type (a `c_int` each), data, padded to the size of a
-//! `usize`. That is the kernel's layout on every architecture.
+//! A control message is laid out by hand: length (a `usize`), level and type (a `c_int` each), data, padded to the size
+//! of a `usize`. That is the kernel's layout on every architecture.
 #![expect(
     unsafe_code,
     reason = "neither rustix nor socket2 has recvmmsg or UDP_GRO"
@@ -10,7 +10,7 @@
 use std::ffi::c_int;
 use std::io;
 use std::mem;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
@@ -27,6 +27,9 @@ pub(crate) struct Received {
     /// The length of each of the messages that were joined; the last one may be shorter. 0: there is one.
     pub(crate) segment: usize,
 }
+
+/// Of a message whose sender has no IP address, as does not happen on a UDP socket.
+const NO_SENDER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 const WORD: usize = size_of::<usize>();
 const INT: usize = size_of::<c_int>();
@@ -78,8 +81,8 @@ pub(crate) fn set_gro(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     }
 }
 
-/// Receives messages, each into its own `slot_len` bytes of `bytes`, without waiting. `received` is filled from the front;
-/// returns how many there are, at least one.
+/// Receives messages, each into its own `slot_len` bytes of `bytes`, without waiting. Adds an entry to `received` for
+/// each, in the order of the slots: at least one.
 pub(crate) fn recv_many(
     socket: BorrowedFd<'_>,
     bytes: &mut [u8],
@@ -114,8 +117,8 @@ pub(crate) fn recv_many(
         header.msg_control = controls[index].as_mut_ptr().cast();
         header.msg_controllen = CONTROL as _;
     }
-    // SAFETY: `count` headers are filled in; each points to a name, a buffer and a control message of its own, which live
-    // until the call returns, with their lengths. The descriptor is borrowed, hence open.
+    // SAFETY: `count` headers are filled in; each points to a name, a buffer and a control message of its own, which
+    // live until the call returns, with their lengths. The descriptor is borrowed, hence open.
     let result = unsafe {
         libc::recvmmsg(
             socket.as_raw_fd(),
@@ -131,9 +134,8 @@ pub(crate) fn recv_many(
     for ((header, name), control) in headers.iter().zip(names).zip(&controls).take(filled) {
         // SAFETY: the system filled in the name, and says how much of it.
         let name = unsafe { SockAddr::new(name, header.msg_hdr.msg_namelen) };
-        let Some(from) = name.as_socket() else {
-            continue;
-        };
+        // An entry in any case: entries and slots belong together.
+        let from = name.as_socket().unwrap_or(NO_SENDER);
         received.push(Received {
             from,
             len: header.msg_len as usize,

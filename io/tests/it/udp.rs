@@ -205,7 +205,8 @@ fn poll_methods_wait_and_wake() {
     });
 }
 
-/// Sends bursts of messages of any length in batches and receives them in batches: nothing is lost, joined, cut or reordered.
+/// Sends bursts of messages of any length in batches and receives them in batches: nothing is lost, joined, cut or
+/// reordered.
 fn batches_arrive_as_single_messages_would(gro: bool, connected: bool) {
     within_limit(move || {
         Owner::new("udp").block_on(async {

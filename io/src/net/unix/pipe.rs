@@ -57,8 +57,8 @@ impl OpenOptions {
         }
     }
 
-    /// Opens for both directions, as Linux allows for FIFOs: a sender then needs no receiver to open, and a receiver sees
-    /// no end when the last sender goes.
+    /// Opens for both directions, as Linux allows for FIFOs: a sender then needs no receiver to open, and a receiver
+    /// sees no end when the last sender goes.
     pub const fn read_write(&mut self, value: bool) -> &mut Self {
         self.read_write = value;
         self
@@ -298,9 +298,9 @@ impl AsyncWrite for Sender {
 #[derive(Debug)]
 pub struct Receiver {
     io: Registered<OwnedFd>,
-    /// Whether a read that brings less than was asked for says that no more is there. So it is in a pipe of our own. One
-    /// from elsewhere may be in packet mode (`O_DIRECT`, which only the sending end shows), and what is unchecked may be
-    /// a terminal: there a read ends early with more behind it.
+    /// Whether a read that brings less than was asked for says that no more is there. So it is in a pipe of our own.
+    /// One from elsewhere may be in packet mode (`O_DIRECT`, which only the sending end shows), and what is unchecked
+    /// may be a terminal: there a read ends early with more behind it.
     drains: bool,
 }
 

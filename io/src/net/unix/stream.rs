@@ -1,8 +1,8 @@
 //! A connected Unix socket that carries a stream of bytes.
 //!
-//! A read that brings less than was asked for is *not* taken as "drained", as it is for TCP: on Unix sockets a read also ends
-//! where the sender's credentials change or where descriptors were passed, with more data behind it. The price is one
-//! `recv` more before a task waits.
+//! A read that brings less than was asked for is *not* taken as "drained", as it is for TCP: on Unix sockets a read
+//! also ends where the sender's credentials change or where descriptors were passed, with more data behind it. The
+//! price is one `recv` more before a task waits.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::Shutdown;
@@ -31,7 +31,8 @@ const CONNECT_PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration
 
 /// A connected Unix socket.
 ///
-/// Reading and writing are those of [`AsyncRead`] and [`AsyncWrite`], on the stream and on its halves. Closing shuts down the writing side.
+/// Reading and writing are those of [`AsyncRead`] and [`AsyncWrite`], on the stream and on its halves. Closing shuts
+/// down the writing side.
 ///
 /// # Examples
 /// ```
