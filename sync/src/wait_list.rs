@@ -59,7 +59,7 @@ use crate::primitive::atomic::{
 };
 use crate::primitive::cell::UnsafeCell;
 use crate::primitive::{Mutex, MutexGuard};
-use crate::wake_batch::WakeBatch;
+use crate::wake_batch::{self, WakeBatch};
 
 const IDLE: u8 = 0;
 const WAITING: u8 = 1;
@@ -287,8 +287,8 @@ impl<T: Copy> WaitList<T> {
             if let Some(payload) = batch.wake_all_caught() {
                 match panicked {
                     None => panicked = Some(payload),
-                    // Its destructor is user code once more; the first panic is the one that goes on.
-                    Some(_) => mem::forget(payload),
+                    // The first panic is the one that goes on.
+                    Some(_) => wake_batch::discard(payload),
                 }
             }
             if left == 0 {

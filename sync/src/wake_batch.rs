@@ -136,8 +136,7 @@ impl WakeBatch {
             if first.is_none() {
                 first = Some(payload);
             } else {
-                // Its destructor is user code once more, and nobody is left to hear of a panic in it.
-                mem::forget(payload);
+                discard(payload);
             }
         }
         first
@@ -158,12 +157,20 @@ impl WakeBatch {
     }
 }
 
+/// Drops what a panic left, when another panic is already on its way: its destructor is user code once more, and nobody
+/// would hear of a panic in it.
+pub(crate) fn discard(payload: Box<dyn Any + Send>) {
+    if let Err(another) = panic::catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        mem::forget(another);
+    }
+}
+
 impl Drop for WakeBatch {
     /// Wakes what is left: a wake that is lost is a task that hangs.
     fn drop(&mut self) {
         if let Some(payload) = self.wake_all_caught() {
             if thread::panicking() {
-                mem::forget(payload);
+                discard(payload);
             } else {
                 panic::resume_unwind(payload);
             }
