@@ -6,7 +6,7 @@ pub use ::std::thread;
 /// `Arc`, as modelled code uses it (no `Weak`, which loom does not have).
 pub use ::std::sync::Arc;
 
-/// Locks. A poisoned lock is taken all the same: no code of ours leaves an invariant broken when it panics.
+/// Locks without poisoning: no code of ours leaves an invariant broken when it panics.
 pub use self::lock::{Condvar, Mutex, MutexGuard};
 
 /// Atomic integers, pointers and fences.
@@ -52,19 +52,19 @@ pub mod cell {
 }
 
 mod lock {
-    use ::std::sync::PoisonError;
     use ::std::time::Duration;
 
-    pub use ::std::sync::MutexGuard;
+    pub use parking_lot::MutexGuard;
 
-    /// [`std::sync::Mutex`] without poisoning.
+    /// [`parking_lot::Mutex`]: no poisoning to look after, which makes a lock and unlock 30 instructions cheaper than
+    /// that of `std`; a spawn and its end take four of them.
     #[derive(Debug, Default)]
-    pub struct Mutex<T: ?Sized>(::std::sync::Mutex<T>);
+    pub struct Mutex<T: ?Sized>(parking_lot::Mutex<T>);
 
     impl<T> Mutex<T> {
         /// Wraps a value.
         pub const fn new(value: T) -> Self {
-            Self(::std::sync::Mutex::new(value))
+            Self(parking_lot::Mutex::new(value))
         }
     }
 
@@ -72,50 +72,44 @@ mod lock {
         /// Blocks until the lock is held.
         #[inline]
         pub fn lock(&self) -> MutexGuard<'_, T> {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+            self.0.lock()
         }
 
         /// Takes the lock if it is free.
         #[inline]
         pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-            match self.0.try_lock() {
-                Ok(guard) => Some(guard),
-                Err(::std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-                Err(::std::sync::TryLockError::WouldBlock) => None,
-            }
+            self.0.try_lock()
         }
 
         /// The value, of which the caller is the only user.
         pub fn get_mut(&mut self) -> &mut T {
-            self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+            self.0.get_mut()
         }
     }
 
-    /// [`std::sync::Condvar`] for the [`Mutex`] above.
+    /// [`parking_lot::Condvar`] for the [`Mutex`] above.
     #[derive(Debug, Default)]
-    pub struct Condvar(::std::sync::Condvar);
+    pub struct Condvar(parking_lot::Condvar);
 
     impl Condvar {
         /// A condition nobody waits for.
         pub const fn new() -> Self {
-            Self(::std::sync::Condvar::new())
+            Self(parking_lot::Condvar::new())
         }
 
         /// Waits until notified, or spuriously.
-        pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-            self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
+        pub fn wait<'a, T>(&self, mut guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+            self.0.wait(&mut guard);
+            guard
         }
 
         /// Waits until notified, spuriously, or until `timeout` has passed; `true` says that it passed.
         pub fn wait_timeout<'a, T>(
             &self,
-            guard: MutexGuard<'a, T>,
+            mut guard: MutexGuard<'a, T>,
             timeout: Duration,
         ) -> (MutexGuard<'a, T>, bool) {
-            let (guard, result) = self
-                .0
-                .wait_timeout(guard, timeout)
-                .unwrap_or_else(PoisonError::into_inner);
+            let result = self.0.wait_for(&mut guard, timeout);
             (guard, result.timed_out())
         }
 
