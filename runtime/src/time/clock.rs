@@ -35,7 +35,7 @@ use super::timers::Timers;
 static EVER_PAUSED: AtomicBool = AtomicBool::new(false);
 
 /// Nanoseconds from the base that stand for "never".
-pub const NEVER: u64 = u64::MAX;
+pub(super) const NEVER: u64 = u64::MAX;
 
 /// The latest deadline that counts: anything later never comes. It leaves room for the words of an entry's states and
 /// for rounding up to a tick. 584 years.
@@ -233,7 +233,7 @@ impl Clock {
         }
     }
 
-    /// Nanoseconds from the base to `at`: zero for what lies before it, [`NEVER`] for what lies too far after it.
+    /// Nanoseconds from the base to `at`: zero for what lies before it, `u64::MAX` for what lies too far after it.
     #[inline]
     #[must_use]
     pub fn ns(&self, at: Instant) -> u64 {

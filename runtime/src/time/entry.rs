@@ -136,6 +136,16 @@ impl Entry {
         unsafe { self.waker.register_exclusive(waker) }
     }
 
+    /// Same as [`register`](Self::register) for an entry that is Idle, without a read-modify-write of our own.
+    #[inline]
+    pub(super) fn set_waker(self: Pin<&mut Self>, waker: &Waker) {
+        debug_assert_eq!(self.state(), State::Idle);
+        // SAFETY: nothing is moved out of the entry.
+        let entry = unsafe { self.get_unchecked_mut() };
+        // An entry that is Idle is in no wheel, so this borrow is the only way to it (rule 3).
+        entry.waker.set(waker);
+    }
+
     /// Moves the deadline from `from` to a later one without the lock. `false`: it was not `from` any more.
     #[inline]
     pub(super) fn extend(&self, from: u64, to: u64) -> bool {

@@ -147,7 +147,7 @@ impl Timer {
             return Outcome::Pending;
         }
         // The waker is cloned here, before the lock is taken.
-        entry.as_mut().register(cx.waker());
+        entry.as_mut().set_waker(cx.waker());
         owner.insert(entry_ref(entry.as_ref()), deadline);
         outcome(entry.state())
     }

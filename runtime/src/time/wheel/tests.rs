@@ -363,7 +363,7 @@ fn against_the_model(seed: u64, exact: bool) {
 
 #[test]
 fn random_operations_agree_with_the_model() {
-    let seeds = if cfg!(miri) { 0..3 } else { 0..1000 };
+    let seeds = if cfg!(miri) { 0..3 } else { 0..300 };
     for seed in seeds {
         against_the_model(seed, false);
         against_the_model(seed, true);
