@@ -4,10 +4,15 @@
 //! of the seat that this thread sits on.
 //!
 //! # Who may touch what
-//! The context belongs to its thread. [`with`] lends it for a moment in which no user code runs, so that the contents
-//! may be changed by whoever has it.
+//! The context belongs to its thread. [`with`] lends it for a moment in which no user code runs.
+//!
+//! The thread owns its context through `OWNER`; `CURRENT` is the same as a bare pointer, which needs no destructor and
+//! so is read in one instruction. The rule for it: it is null, or points at what `OWNER` holds. Both change together,
+//! in `replace`, and only while nothing is lent.
+#![expect(unsafe_code, reason = "a woken task finds its worker through a bare pointer in thread-local storage")]
 
 use std::cell::{Cell, RefCell};
+use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -44,7 +49,17 @@ pub(crate) enum Phase {
 }
 
 thread_local! {
-    static CURRENT: RefCell<Option<Rc<Context>>> = const { RefCell::new(None) };
+    static CURRENT: Cell<*const Context> = const { Cell::new(ptr::null()) };
+    static OWNER: RefCell<Owner> = const { RefCell::new(Owner(None)) };
+}
+
+/// Clears the bare pointer when the thread ends and its locals go.
+struct Owner(Option<Rc<Context>>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        CURRENT.set(ptr::null());
+    }
 }
 
 impl Context {
@@ -53,25 +68,43 @@ impl Context {
     }
 }
 
-/// Lends the context of this thread, if it has one. `f` runs no user code.
+/// Lends the context of this thread, if it has one. `f` runs no user code, and neither enters nor leaves a runtime.
 #[inline]
 pub(crate) fn with<R>(f: impl FnOnce(Option<&Context>) -> R) -> R {
-    let mut f = Some(f);
-    let result = CURRENT.try_with(|current| {
-        let current = current.borrow();
-        f.take().map(|f| f(current.as_deref()))
+    // SAFETY: null, or what `OWNER` holds (module head); it does not change before `f` is over.
+    f(unsafe { CURRENT.get().as_ref() })
+}
+
+/// Changes the context of this thread, and gives the one before.
+fn replace(context: Option<Rc<Context>>) -> Option<Rc<Context>> {
+    let before = OWNER.try_with(|owner| {
+        CURRENT.set(context.as_ref().map_or(ptr::null(), Rc::as_ptr));
+        std::mem::replace(&mut owner.borrow_mut().0, context)
     });
-    match (result, f) {
-        (Ok(Some(result)), _) => result,
-        // The thread is ending and its locals are gone.
-        (_, Some(f)) => f(None),
-        (_, None) => unreachable!("the closure ran, so there is a result"),
-    }
+    // While the thread ends there is nothing to enter or to leave any more.
+    before.ok().flatten()
 }
 
 /// The runtime of this thread, if it is in one.
 pub(crate) fn current() -> Option<Arc<Shared>> {
     with(|cx| cx.map(|cx| cx.shared.clone()))
+}
+
+/// Where this thread spawns: the seat under it, or the runtime that it is in without one.
+#[inline]
+pub(crate) fn place() -> Option<Place> {
+    with(|cx| {
+        cx.map(|cx| match &*cx.sitting.borrow() {
+            Some(sitting) => Place::Seat(sitting.seat.clone()),
+            None => Place::Runtime(cx.shared.clone()),
+        })
+    })
+}
+
+/// See [`place`].
+pub(crate) enum Place {
+    Seat(Arc<Seat>),
+    Runtime(Arc<Shared>),
 }
 
 /// Whether a task, or a root future, of any runtime is being polled on this thread, so that blocking it is a mistake.
@@ -81,22 +114,19 @@ pub(crate) fn is_polling() -> bool {
 
 /// Puts a context in place until the guard is dropped.
 pub(crate) fn enter(context: Rc<Context>) -> Guard {
-    let before = CURRENT.with(|current| current.replace(Some(context)));
-    Guard { before: Some(before) }
+    Guard { before: replace(Some(context)) }
 }
 
 /// Restores the context that was there before. Guards that are dropped out of order leave the older one in place.
 #[must_use = "the runtime is left at once when the guard is not kept"]
 pub(crate) struct Guard {
-    before: Option<Option<Rc<Context>>>,
+    before: Option<Rc<Context>>,
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let before = self.before.take().flatten();
-        let left = CURRENT.try_with(|current| current.replace(before));
-        // Outside the borrow: a context may hold the last reference to its runtime.
-        drop(left);
+        // Dropped after the change: a context may hold the last reference to its runtime.
+        drop(replace(self.before.take()));
     }
 }
 

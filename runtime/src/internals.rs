@@ -13,7 +13,20 @@ pub mod time {
     pub use crate::time::timers::Timers;
 }
 
-/// The queue behind `LocalSet` and `JoinSet`.
+/// Tasks under a scheduler of one's own; the queue behind `LocalSet` and `JoinSet`.
 pub mod task {
+    pub use crate::task::error::PanicReport;
+    pub use crate::task::header::Header;
+    pub use crate::task::raw::TaskRef;
+    pub use crate::task::schedule::{Meta, NewTask, Schedule, new_task, spawn_listed};
     pub use crate::task::wake_queue::WakeQueue;
+}
+
+/// What threads of a scheduler tell each other.
+pub mod scheduler {
+    pub use crate::scheduler::idle::{GROUP, Idle, Rest};
+    pub use crate::scheduler::live::LiveTasks;
+    pub use crate::scheduler::next_slot::NextSlot;
+    pub use crate::scheduler::park::Park;
+    pub use crate::scheduler::seat::{RootFlag, Wakeup};
 }

@@ -7,6 +7,8 @@
 //! Spawn against shutdown: both take the lock. Either the task is in the list before it closes, and shutdown cancels
 //! it; or the list is closed, and the spawn cancels the task itself.
 
+use std::fmt;
+
 use rt_sync::primitive::Mutex;
 use rt_sync::primitive::atomic::AtomicUsize;
 use rt_sync::primitive::atomic::Ordering::Relaxed;
@@ -18,7 +20,7 @@ use crate::task::{Header, TaskRef};
 const NOWHERE: u32 = u32::MAX;
 
 /// See the module head.
-pub(crate) struct LiveTasks {
+pub struct LiveTasks {
     list: Mutex<List>,
     /// Written under the lock.
     count: AtomicUsize,
@@ -30,13 +32,15 @@ struct List {
 }
 
 impl LiveTasks {
-    pub(crate) fn new() -> Self {
+    /// An open list with nobody in it.
+    #[must_use]
+    pub fn new() -> Self {
         Self { list: Mutex::new(List { tasks: Slab::new(), closed: false }), count: AtomicUsize::new(0) }
     }
 
     /// Takes a new task in. `Err`: the list is closed, and the task is nobody's.
     #[inline]
-    pub(crate) fn insert(&self, task: TaskRef) -> Result<(), TaskRef> {
+    pub fn insert(&self, task: TaskRef) -> Result<(), TaskRef> {
         let mut list = self.list.lock();
         if list.closed {
             drop(list);
@@ -53,7 +57,7 @@ impl LiveTasks {
 
     /// Takes a task out that is over. `true`: it was there, and its reference is the caller's to drop.
     #[inline]
-    pub(crate) fn remove(&self, task: &Header) -> bool {
+    pub fn remove(&self, task: &Header) -> bool {
         let key = task.list_key.load(Relaxed);
         if key == NOWHERE {
             return false;
@@ -73,19 +77,32 @@ impl LiveTasks {
     }
 
     /// Closes the list and hands out its tasks, which stay in the list until they are over.
-    pub(crate) fn close(&self) -> Vec<TaskRef> {
+    pub fn close(&self) -> Vec<TaskRef> {
         let mut list = self.list.lock();
         list.closed = true;
         list.tasks.iter().map(|(_, task)| task.clone()).collect()
     }
 
     /// Every live task.
-    pub(crate) fn snapshot(&self) -> Vec<TaskRef> {
+    #[must_use]
+    pub fn snapshot(&self) -> Vec<TaskRef> {
         self.list.lock().tasks.iter().map(|(_, task)| task.clone()).collect()
     }
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.count.load(Relaxed)
+    }
+}
+
+impl Default for LiveTasks {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for LiveTasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LiveTasks").field("len", &self.len()).finish_non_exhaustive()
     }
 }

@@ -35,14 +35,14 @@ pub(crate) mod guest;
 pub(crate) mod idle;
 pub(crate) mod launch;
 pub(crate) mod lend;
-mod live;
+pub(crate) mod live;
 pub(crate) mod metrics;
 mod monitor;
-mod next_slot;
+pub(crate) mod next_slot;
 pub(crate) mod park;
 pub(crate) mod pinned;
 mod remote;
-mod seat;
+pub(crate) mod seat;
 mod seats;
 pub(crate) mod shutdown;
 mod worker;
@@ -53,6 +53,7 @@ use std::time::Duration;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crossbeam_deque::Injector;
+use rt_sync::primitive::Arc as ModelArc;
 
 use self::idle::Idle;
 use self::lend::Spares;
@@ -96,7 +97,7 @@ pub(crate) struct Shared {
     pub(crate) unretrieved: Unretrieved,
     /// Selector and timers for threads that enter the runtime without a seat: those of the first seat. They outlive it,
     /// so that a thread that enters a closed runtime is told so.
-    first: OnceLock<(Arc<Wakeup>, Arc<Timers>)>,
+    first: OnceLock<(Arc<Wakeup>, ModelArc<Timers>)>,
     pub(crate) remote_schedules: metrics::Count,
     pub(crate) unparks: metrics::Count,
 }

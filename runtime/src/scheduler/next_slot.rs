@@ -19,23 +19,25 @@ use rt_sync::primitive::atomic::Ordering::{AcqRel, Relaxed};
 use crate::task::{Header, Runnable};
 
 /// See the module head.
-pub(crate) struct NextSlot(AtomicPtr<Header>);
+pub struct NextSlot(AtomicPtr<Header>);
 
 impl NextSlot {
-    pub(crate) fn new() -> Self {
+    /// An empty slot.
+    #[must_use]
+    pub fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
     /// Puts a task in; the one that lay there comes out.
     #[inline]
-    pub(crate) fn put(&self, task: Runnable) -> Option<Runnable> {
+    pub fn put(&self, task: Runnable) -> Option<Runnable> {
         // AcqRel: publishes the task to whoever takes it, and sees the one taken out.
         own(self.0.swap(task.into_raw().as_ptr(), AcqRel))
     }
 
     /// Takes the task out.
     #[inline]
-    pub(crate) fn take(&self) -> Option<Runnable> {
+    pub fn take(&self) -> Option<Runnable> {
         if self.is_empty() {
             return None;
         }
@@ -45,7 +47,8 @@ impl NextSlot {
 
     /// Whether there is nothing to take: a hint, unless the caller is the owner and it is `true`.
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.0.load(Relaxed).is_null()
     }
 }
@@ -54,6 +57,12 @@ impl NextSlot {
 fn own(ptr: *mut Header) -> Option<Runnable> {
     // SAFETY: only `put` stores a pointer, given up by `into_raw`; the exchange that brought it here took it out.
     NonNull::new(ptr).map(|ptr| unsafe { Runnable::from_queue(ptr) })
+}
+
+impl Default for NextSlot {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Drop for NextSlot {

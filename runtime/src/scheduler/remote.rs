@@ -4,12 +4,24 @@ use std::future::Future;
 use std::sync::Arc;
 
 use super::{Seat, Shared};
-use crate::context;
+use crate::context::{self, Place};
 use crate::runtime::panics;
-use crate::task::{Header, JoinHandle, Meta, PanicReport, Runnable, Schedule, new_task};
+use crate::task::{Header, JoinHandle, Meta, PanicReport, Runnable, Schedule, new_task, spawn_listed};
 
 /// The scheduler handle in a task: the seat on which it was spawned, which keeps its live list.
 pub(crate) struct Home(pub(crate) Arc<Seat>);
+
+impl Home {
+    /// Spawns a task that belongs to this seat.
+    #[inline]
+    pub(crate) fn spawn<F>(self, future: F, meta: Meta) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        spawn_listed(future, self, meta, |home, task| home.0.live.insert(task))
+    }
+}
 
 impl Schedule for Home {
     #[inline]
@@ -79,36 +91,20 @@ impl Schedule for Nowhere {
 
 impl Shared {
     /// Spawns a task from whatever thread this is.
-    #[inline]
     pub(crate) fn spawn<F>(self: &Arc<Self>, future: F, meta: Meta) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let Some(home) = self.home() else {
-            return new_task(future, Nowhere(self.clone()), meta, false).handle;
+        let own = match context::place() {
+            Some(Place::Seat(seat)) if Arc::ptr_eq(&seat.shared, self) => Some(seat),
+            _ => self.seats.get(0),
         };
-        let task = new_task(future, Home(home.clone()), meta, true);
-        if let Some(listed) = task.listed {
-            // A closed list gives the reference back; the dropped `Runnable` then ends the task as "runtime closed".
-            if home.live.insert(listed).is_err() {
-                return task.handle;
-            }
+        match own {
+            Some(seat) => Home(seat).spawn(future, meta),
+            // After the runtime's end: the dropped `Runnable` ends the task as "runtime closed".
+            None => new_task(future, Nowhere(self.clone()), meta, false).handle,
         }
-        Home(home).schedule(task.runnable);
-        task.handle
-    }
-
-    /// The seat of this thread, if it sits on one of this runtime; else the first. `None` after the runtime's end.
-    #[inline]
-    fn home(self: &Arc<Self>) -> Option<Arc<Seat>> {
-        let own = context::with(|cx| match cx {
-            Some(cx) if Arc::ptr_eq(&cx.shared, self) => {
-                cx.sitting.borrow().as_ref().map(|sitting| sitting.seat.clone())
-            }
-            _ => None,
-        });
-        own.or_else(|| self.seats.get(0))
     }
 
     /// Rule 3: a task that no seat of this thread can take.

@@ -12,13 +12,15 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
 use crossbeam_deque::{Stealer, Worker};
 use rt_io::driver::{self, Driver};
+use rt_sync::primitive::Arc as ModelArc;
 use rt_sync::primitive::atomic::AtomicBool as ModelBool;
+use rt_sync::primitive::atomic::Ordering::{AcqRel, Acquire};
 
 use super::live::LiveTasks;
 use super::metrics::Counters;
@@ -40,7 +42,7 @@ pub(crate) struct Seat {
     pub(crate) stealer: Stealer<Runnable>,
     pub(crate) next: NextSlot,
     pub(crate) wakeup: Arc<Wakeup>,
-    pub(crate) timers: Arc<Timers>,
+    pub(crate) timers: ModelArc<Timers>,
     pub(crate) live: LiveTasks,
     pub(crate) inbox: Inbox,
     pub(crate) root: Arc<RootFlag>,
@@ -55,18 +57,21 @@ pub(crate) struct Seat {
 }
 
 /// What wakes the sitter of a seat: its sleep, and the selector in which it may be asleep.
-pub(crate) struct Wakeup {
-    pub(crate) park: Park,
+pub struct Wakeup {
+    /// The sleep.
+    pub park: Park,
     pub(crate) selector: OnceLock<Arc<driver::Handle>>,
 }
 
 impl Wakeup {
-    fn new() -> Self {
+    /// Of a seat without a selector, whose sitter is awake.
+    #[must_use]
+    pub fn new() -> Self {
         Self { park: Park::new(), selector: OnceLock::new() }
     }
 
     /// Wakes the sitter, or keeps it from falling asleep; `true` if it was asleep.
-    pub(crate) fn unpark(&self) -> bool {
+    pub fn unpark(&self) -> bool {
         self.park.unpark(|| {
             if let Some(selector) = self.selector.get() {
                 selector.unpark();
@@ -76,27 +81,44 @@ impl Wakeup {
 }
 
 /// The waker of a root future: a flag, and the seat of the thread that polls it.
-pub(crate) struct RootFlag {
+///
+/// # The race
+/// A wake against the sitter's last look at the flag before it sleeps: the flag is set before the sitter is unparked,
+/// and looked at before the park word is set, so the exchange on that word decides. Two wakes: the second finds the flag
+/// set and leaves the unparking to the first; it is an exchange all the same, so that the poll which follows sees what
+/// either waking thread did before.
+pub struct RootFlag {
     ready: ModelBool,
     wakeup: Arc<Wakeup>,
 }
 
 impl RootFlag {
+    /// For the root future that is polled by the sitter behind `wakeup`.
+    #[must_use]
+    pub fn new(wakeup: Arc<Wakeup>) -> Self {
+        Self { ready: ModelBool::new(false), wakeup }
+    }
+
     /// Whether the root future was woken since the last call.
     #[inline]
-    pub(crate) fn take(&self) -> bool {
-        // AcqRel: pairs with `wake`; the poll sees what was done before the wake.
-        self.ready.load(Relaxed) && self.ready.swap(false, SeqCst)
+    #[must_use]
+    pub fn take(&self) -> bool {
+        // Acquire: pairs with `set`; the poll sees what was done before each wake.
+        self.ready.load(Relaxed) && self.ready.swap(false, Acquire)
     }
 
     /// Whether the root future was woken.
     #[inline]
-    pub(crate) fn is_set(&self) -> bool {
+    #[must_use]
+    pub fn is_set(&self) -> bool {
         self.ready.load(Relaxed)
     }
 
-    pub(crate) fn set(&self) {
-        self.ready.store(true, SeqCst);
+    /// Asks for a poll. `true`: somebody had asked already.
+    pub(crate) fn set(&self) -> bool {
+        // Release: pairs with `take`. An exchange, since a plain store would hide from it what an earlier one published;
+        // acquire: whoever leaves the unparking to the first is as good as behind it.
+        self.ready.swap(true, AcqRel)
     }
 }
 
@@ -106,7 +128,9 @@ impl std::task::Wake for RootFlag {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.set();
+        if self.set() {
+            return;
+        }
         // The sitter itself looks at the flag before it sleeps.
         let own = context::with(|cx| {
             cx.is_some_and(|cx| {
@@ -135,6 +159,8 @@ pub(crate) struct Core {
     pub(crate) since_injector: Cell<u32>,
     /// Most polls between two selects, so that they take about 100 µs: see `worker.rs`.
     pub(crate) most_polls: Cell<u32>,
+    /// Nanoseconds of a mean poll, as of late: see `worker.rs`.
+    pub(crate) mean_poll: Cell<u64>,
     /// State of the generator that picks the first victim of a search.
     pub(crate) random: Cell<u32>,
 }
@@ -152,6 +178,12 @@ impl Core {
         let none = found.is_none();
         self.found.set(found);
         none && self.queue.is_empty() && self.deferred.borrow().is_empty()
+    }
+
+    /// Whether what lies in the queue takes longer than waking somebody for it costs.
+    #[inline]
+    pub(crate) fn is_worth_waking(&self) -> bool {
+        self.queue.len() as u64 * self.mean_poll.get() >= super::worker::WAKE_COST
     }
 
     /// A number below `limit`.
@@ -175,7 +207,7 @@ impl Sitting {
         } else if let Some(displaced) = self.seat.next.put(task) {
             self.core.queue.push(displaced);
             // Rule 5. Unfenced: what is missed here is seen once a turn.
-            if self.seat.shared.idle.has_sleeper() {
+            if self.seat.shared.idle.has_sleeper() && self.core.is_worth_waking() {
                 self.seat.shared.notify(&self.seat);
             }
         }
@@ -209,6 +241,7 @@ impl Seat {
             since_select: Cell::new(0),
             since_injector: Cell::new(0),
             most_polls: Cell::new(shared.config.event_interval),
+            mean_poll: Cell::new(super::worker::FIRST_GUESS),
             random: Cell::new(0x9e37_79b9 ^ (index as u32 + 1)),
         };
         Ok(Arc::new(Self {
@@ -217,7 +250,7 @@ impl Seat {
             idle_index,
             stealer,
             next: NextSlot::new(),
-            root: Arc::new(RootFlag { ready: ModelBool::new(false), wakeup: wakeup.clone() }),
+            root: Arc::new(RootFlag::new(wakeup.clone())),
             wakeup,
             timers,
             live: LiveTasks::new(),
@@ -264,6 +297,24 @@ impl Seat {
 
     pub(crate) fn is_guest(&self) -> bool {
         self.index >= self.shared.workers
+    }
+}
+
+impl Default for Wakeup {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Wakeup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wakeup").field("park", &self.park).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for RootFlag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RootFlag").field("set", &self.is_set()).finish_non_exhaustive()
     }
 }
 

@@ -13,6 +13,12 @@
 //! than a small poll, so the limit is learnt: a turn that was full is timed as a whole, and the number of polls of
 //! the next is set so that it fits. One turn may be too long when the load changes; the next is not.
 //!
+//! # How long a poll is
+//! Waking a sleeper for tasks that are done before it runs is pure loss, and for tasks that take long it is the point of
+//! having several workers. So each seat keeps the mean length of its polls: measured over full turns, and over the time
+//! between two sleeps. It follows upwards at once and downwards slowly. If it misjudges (a seat of tiny tasks gets a few
+//! long ones), the monitor wakes a helper within two of its ticks.
+//!
 //! # Going to sleep
 //! `rest`: own idle bit, fence, a look at every queue, and only then sleep (`idle.rs`). After any return from sleep: the
 //! idle bit is cleared first, so that nobody wakes a worker that is awake (it was the commonest needless wake); then
@@ -35,6 +41,13 @@ use crate::task::Runnable;
 /// How long a turn may take before sockets and timers are looked at again. Long against a select (0.3 µs), short
 /// against what a client notices.
 const TURN: Duration = Duration::from_micros(100);
+
+/// What waking a worker for a backlog costs, in ns: 12-17 µs of the waker and 23-31 µs until the other one runs. A
+/// backlog that is gone sooner is not worth it: queue length times [`Core::mean_poll`] (`benches/`, rows "spawn many").
+pub(super) const WAKE_COST: u64 = 30_000;
+
+/// The mean poll of a seat that has not measured any, in ns: long enough that a backlog of two wakes a helper.
+pub(super) const FIRST_GUESS: u64 = 20_000;
 
 /// How often a contended steal is tried before the thief goes on to the next victim: no unbounded retry (pains A5).
 const STEAL_TRIES: usize = 4;
@@ -67,15 +80,17 @@ pub(super) struct Loop<'a> {
     /// Whether this thread is the seat's own, not a stand-in.
     pub(super) own: bool,
     pub(super) seats: Snapshot,
-    /// When the last full turn began, if the turn before was full.
+    /// When the polls began that `unmeasured` counts: after the last sleep, or the last full turn.
     busy_since: Option<Instant>,
+    /// Polls since then.
+    unmeasured: u32,
     /// Set when a sleep ends, before anything is dispatched: whether the seat had been claimed to search.
     claimed: Cell<Option<bool>>,
 }
 
 impl<'a> Loop<'a> {
     pub(super) fn new(cx: &'a Context, seat: &'a Seat, own: bool) -> Self {
-        Self { cx, seat, own, seats: seat.shared.seats.snapshot(), busy_since: None, claimed: Cell::new(None) }
+        Self { cx, seat, own, seats: seat.shared.seats.snapshot(), busy_since: None, unmeasured: 0, claimed: Cell::new(None) }
     }
 
     /// Turns until there is a reason to stop.
@@ -134,61 +149,65 @@ impl<'a> Loop<'a> {
 
     /// Polls ready tasks. `None`: a task gave the seat away.
     fn run_ready(&mut self) -> Option<Ran> {
-        let most = self.with_core(|core| core.most_polls.get())?;
+        let (first, most) = self.with_core(|core| (self.first_task(core), self.polls_left(core)))?;
         let mut polls = 0;
-        let full = loop {
-            let next = self.with_core(|core| {
-                let since = core.since_select.get();
-                if since >= most {
-                    return Err(());
-                }
-                let task = self.next_task(core);
-                if task.is_some() {
-                    core.since_select.set(since + 1);
-                }
-                Ok(task)
-            })?;
-            match next {
-                Err(()) => break true,
-                Ok(None) => break false,
-                Ok(Some(task)) => task.run(),
+        if let Some(task) = first {
+            task.run();
+            polls += 1;
+        }
+        while polls < most {
+            match self.with_core(|core| self.next_task(core))? {
+                Some(task) => task.run(),
+                None => break,
             }
             polls += 1;
-        };
-        self.seat.counters.polls.add(polls);
-        self.seat.counters.turns.add(1);
-        if full {
-            self.learn(most);
-            self.share();
-        } else {
-            self.busy_since = None;
         }
-        let deferred = self.with_core(|core| !core.deferred.borrow().is_empty())?;
+        let full = polls >= most;
+        self.seat.counters.polls.add(u64::from(polls));
+        self.seat.counters.turns.add(1);
+        let deferred = self.with_core(|core| {
+            core.since_select.set(core.since_select.get() + polls);
+            core.since_injector.set(core.since_injector.get() + polls);
+            !core.deferred.borrow().is_empty()
+        })?;
+        self.unmeasured += polls;
+        if full {
+            self.learn(Instant::now());
+            self.share();
+        }
         Some(Ran { full, deferred })
     }
 
-    /// Own work, in order: what a search found, the slot, the queue, the inbox, the injector.
-    #[inline]
-    fn next_task(&self, core: &Core) -> Option<Runnable> {
-        let shared = &self.seat.shared;
+    /// How many polls fit before the next select, and before the next look at the injector.
+    fn polls_left(&self, core: &Core) -> u32 {
+        let until_select = core.most_polls.get().saturating_sub(core.since_select.get());
+        let until_injector =
+            self.seat.shared.config.global_queue_interval.saturating_sub(core.since_injector.get());
+        until_select.min(until_injector).max(1)
+    }
+
+    /// What comes before the own queue: a task that a search found, and, when it is time, one from the injector or the
+    /// inbox.
+    fn first_task(&self, core: &Core) -> Option<Runnable> {
         if let Some(task) = core.found.take() {
             return Some(task);
         }
-        let since = core.since_injector.get();
-        core.since_injector.set(since + 1);
-        if since >= shared.config.global_queue_interval {
-            core.since_injector.set(0);
-            if self.takes_injected()
-                && let Some(task) = self.steal_injected(core)
-            {
-                return Some(task);
-            }
-            if self.own
-                && let Some(task) = self.seat.inbox.pop()
-            {
-                return Some(task);
-            }
+        if core.since_injector.get() < self.seat.shared.config.global_queue_interval {
+            return None;
         }
+        core.since_injector.set(0);
+        self.foreign_task(core)
+    }
+
+    /// What others have put where only this seat, or any, takes it.
+    fn foreign_task(&self, core: &Core) -> Option<Runnable> {
+        let pinned = if self.own { self.seat.inbox.pop() } else { None };
+        pinned.or_else(|| if self.takes_injected() { self.steal_injected(core) } else { None })
+    }
+
+    /// Own work, in order: the slot, the queue; and then what others have put.
+    #[inline]
+    fn next_task(&self, core: &Core) -> Option<Runnable> {
         if let Some(task) = self.seat.next.take() {
             let streak = core.streak.get();
             if streak < MOST_FROM_SLOT || core.queue.is_empty() {
@@ -199,10 +218,10 @@ impl<'a> Loop<'a> {
             core.queue.push(task);
         }
         core.streak.set(0);
-        core.queue
-            .pop()
-            .or_else(|| if self.own { self.seat.inbox.pop() } else { None })
-            .or_else(|| if self.takes_injected() { self.steal_injected(core) } else { None })
+        match core.queue.pop() {
+            Some(task) => Some(task),
+            None => self.foreign_task(core),
+        }
     }
 
     /// Whether this seat looks at the injector: guests of the multi-thread flavour do not.
@@ -217,22 +236,27 @@ impl<'a> Loop<'a> {
         retry(|| injector.steal_batch_and_pop(&core.queue))
     }
 
-    /// A full turn is over: sets the length of the next.
-    fn learn(&mut self, most: u32) {
-        let now = Instant::now();
-        if let Some(since) = self.busy_since.replace(now) {
-            let each = now.duration_since(since).as_nanos() / u128::from(most.max(1));
-            let fits = TURN.as_nanos() / each.max(1);
-            let limit = self.seat.shared.config.event_interval;
-            let next = u32::try_from(fits).unwrap_or(limit).clamp(1, limit);
-            self.with_core(|core| core.most_polls.set(next));
+    /// A full turn is over, or the seat is about to sleep: measures its polls, and sets the length of the next turn.
+    fn learn(&mut self, now: Instant) {
+        let polls = std::mem::take(&mut self.unmeasured);
+        let Some(since) = self.busy_since.replace(now) else { return };
+        if polls == 0 {
+            return;
         }
+        let each = u64::try_from(now.duration_since(since).as_nanos()).unwrap_or(u64::MAX) / u64::from(polls);
+        let limit = self.seat.shared.config.event_interval;
+        self.with_core(|core| {
+            let mean = core.mean_poll.get();
+            let mean = if each > mean { each } else { mean - (mean - each) / 4 };
+            core.mean_poll.set(mean);
+            let fits = TURN.as_nanos() as u64 / mean.max(1);
+            core.most_polls.set(u32::try_from(fits).unwrap_or(limit).clamp(1, limit));
+        });
     }
 
     /// Rules 5 and 6: wakes a sleeper if there is more than this seat polls next.
     fn share(&self) {
-        let more = self.with_core(|core| !core.queue.is_empty()).unwrap_or(false);
-        if more && self.seat.shared.idle.has_sleeper() {
+        if self.seat.shared.idle.has_sleeper() && self.with_core(Core::is_worth_waking).unwrap_or(false) {
             self.seat.shared.notify(self.seat);
         }
     }
@@ -298,6 +322,7 @@ impl<'a> Loop<'a> {
             }
         }
         shared.seats.refresh(&mut self.seats);
+        self.learn(Instant::now());
         let mut searching = false;
         loop {
             if let Some(index) = self.seat.idle_index {
@@ -340,14 +365,8 @@ impl<'a> Loop<'a> {
         if let Some(hook) = &shared.config.on_thread_unpark {
             hook();
         }
-        self.share_more();
-    }
-
-    /// Rule 6, after a sleep: one task is this seat's, a second is worth a helper.
-    fn share_more(&self) {
-        if self.with_core(|core| core.queue.len() > 1).unwrap_or(false) && self.seat.shared.idle.has_sleeper() {
-            self.seat.shared.notify(self.seat);
-        }
+        self.share();
+        self.busy_since = Some(Instant::now());
     }
 
     /// Sleeps in the selector if any source is registered, else on the condition variable.
@@ -419,8 +438,9 @@ impl<'a> Loop<'a> {
     fn found(&self, work: Runnable, last: bool) {
         self.seat.counters.steals.add(1);
         self.with_core(|core| core.found.set(Some(work)));
-        // The last searcher found something: if there is more, another searches on.
-        if last && self.look() {
+        // The last searcher found something. If outsiders have put more, another searches on; what lies in the queues
+        // of other seats is for those to share.
+        if last && (!self.seat.shared.injector.is_empty() || self.with_core(Core::is_worth_waking).unwrap_or(false)) {
             self.seat.shared.notify(self.seat);
         }
     }

@@ -41,7 +41,9 @@ impl<F: Future, S: Schedule> Cell<F, S> {
         (id, name, site): (Id, Option<Arc<str>>, &'static Location<'static>),
         listed: bool,
     ) -> NonNull<Header> {
-        let cell = Box::new(Cell {
+        let mut cell = Box::<Self>::new_uninit();
+        // In place: a future of some size is not copied by way of the stack.
+        cell.write(Cell {
             header: Header {
                 state: State::new(listed),
                 vtable,
@@ -56,6 +58,7 @@ impl<F: Future, S: Schedule> Cell<F, S> {
             scheduler,
             stage: UnsafeCell::new(Stage::Future(future)),
         });
+        // Written in full just now; a box of the same layout.
         NonNull::from(Box::leak(cell)).cast()
     }
 

@@ -10,7 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::Id;
 
 /// The error of awaiting a [`JoinHandle`](super::JoinHandle): the task has no output.
-pub struct JoinError {
+pub struct JoinError(
+    /// Boxed, so that the result of a task is small where it ends well.
+    Box<Inner>,
+);
+
+struct Inner {
     id: Id,
     kind: Kind,
 }
@@ -29,7 +34,7 @@ enum Kind {
 
 /// What is told about a panic that nobody retrieves. Never the payload itself, only its message.
 #[derive(Debug)]
-pub(crate) struct PanicReport {
+pub struct PanicReport {
     pub(crate) id: Id,
     pub(crate) name: Option<Arc<str>>,
     pub(crate) site: &'static Location<'static>,
@@ -76,24 +81,29 @@ fn message_of(payload: &(dyn Any + Send)) -> Option<&str> {
 }
 
 impl JoinError {
+    #[cold]
+    fn new(id: Id, kind: Kind) -> Self {
+        Self(Box::new(Inner { id, kind }))
+    }
+
     pub(crate) fn cancelled(id: Id) -> Self {
-        Self { id, kind: Kind::Cancelled }
+        Self::new(id, Kind::Cancelled)
     }
 
     pub(crate) fn closed(id: Id) -> Self {
-        Self { id, kind: Kind::Closed }
+        Self::new(id, Kind::Closed)
     }
 
     pub(crate) fn no_thread(id: Id, text: String) -> Self {
-        Self { id, kind: Kind::NoThread(text) }
+        Self::new(id, Kind::NoThread(text))
     }
 
     pub(crate) fn panicked(payload: Box<dyn Any + Send + 'static>, report: Arc<PanicReport>) -> Self {
-        Self { id: report.id, kind: Kind::Panic { payload: Mutex::new(payload), report } }
+        Self::new(report.id, Kind::Panic { payload: Mutex::new(payload), report })
     }
 
     pub(crate) fn report(&self) -> Option<&Arc<PanicReport>> {
-        match &self.kind {
+        match &self.0.kind {
             Kind::Panic { report, .. } => Some(report),
             _ => None,
         }
@@ -102,7 +112,7 @@ impl JoinError {
     /// The task's number.
     #[must_use]
     pub fn id(&self) -> Id {
-        self.id
+        self.0.id
     }
 
     /// Whether the task was stopped before its end: by an abort, or because its runtime closed.
@@ -110,31 +120,31 @@ impl JoinError {
     /// [`is_aborted`](Self::is_aborted) and [`is_runtime_closed`](Self::is_runtime_closed) tell the two apart.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        matches!(self.kind, Kind::Cancelled | Kind::Closed)
+        matches!(self.0.kind, Kind::Cancelled | Kind::Closed)
     }
 
     /// Whether the task was aborted through a handle.
     #[must_use]
     pub fn is_aborted(&self) -> bool {
-        matches!(self.kind, Kind::Cancelled)
+        matches!(self.0.kind, Kind::Cancelled)
     }
 
     /// Whether the task's runtime shut down before the task was over, or before it was spawned.
     #[must_use]
     pub fn is_runtime_closed(&self) -> bool {
-        matches!(self.kind, Kind::Closed)
+        matches!(self.0.kind, Kind::Closed)
     }
 
     /// Whether a blocking closure was given up since the operating system refused a thread for it.
     #[must_use]
     pub fn is_out_of_threads(&self) -> bool {
-        matches!(self.kind, Kind::NoThread(_))
+        matches!(self.0.kind, Kind::NoThread(_))
     }
 
     /// Whether the task panicked.
     #[must_use]
     pub fn is_panic(&self) -> bool {
-        matches!(self.kind, Kind::Panic { .. })
+        matches!(self.0.kind, Kind::Panic { .. })
     }
 
     /// The payload of the panic, as for [`std::panic::resume_unwind`].
@@ -155,17 +165,18 @@ impl JoinError {
     /// # Errors
     /// The error itself, if the task did not panic.
     pub fn try_into_panic(self) -> Result<Box<dyn Any + Send + 'static>, JoinError> {
-        match self.kind {
+        let Inner { id, kind } = *self.0;
+        match kind {
             Kind::Panic { payload, .. } => Ok(payload.into_inner().unwrap_or_else(PoisonError::into_inner)),
-            kind => Err(Self { id: self.id, kind }),
+            kind => Err(Self::new(id, kind)),
         }
     }
 }
 
 impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let id = self.id;
-        match &self.kind {
+        let id = self.0.id;
+        match &self.0.kind {
             Kind::Cancelled => write!(f, "task {id} was cancelled"),
             Kind::Closed => write!(f, "task {id} did not end: its runtime closed"),
             Kind::NoThread(text) => {
@@ -181,15 +192,15 @@ impl fmt::Display for JoinError {
 
 impl fmt::Debug for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match &self.kind {
+        let kind = match &self.0.kind {
             Kind::Cancelled => "Cancelled",
             Kind::Closed => "RuntimeClosed",
             Kind::NoThread(_) => "OutOfThreads",
             Kind::Panic { report, .. } => {
-                return write!(f, "JoinError::Panic({:?}, {:?})", self.id, report.message);
+                return write!(f, "JoinError::Panic({:?}, {:?})", self.0.id, report.message);
             }
         };
-        write!(f, "JoinError::{kind}({:?})", self.id)
+        write!(f, "JoinError::{kind}({:?})", self.0.id)
     }
 }
 

@@ -3,6 +3,7 @@
 //! # Who may touch what
 //! See `task/mod.rs`; this file only lays the fields out.
 
+use std::fmt;
 use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use super::Id;
 use super::state::State;
 
 /// The head of every task's allocation. `Cell` in `cell.rs` is `repr(C)` and starts with it.
-pub(crate) struct Header {
+pub struct Header {
     pub(super) state: State,
     pub(super) vtable: &'static Vtable,
     /// What the task waits for. Written after a poll, by the holder of `RUNNING`.
@@ -53,5 +54,11 @@ pub(super) struct Vtable {
 impl Header {
     pub(crate) fn name(&self) -> Option<&Arc<str>> {
         self.name.as_deref()
+    }
+}
+
+impl fmt::Debug for Header {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Task").field("id", &self.id).field("state", &self.state).finish_non_exhaustive()
     }
 }

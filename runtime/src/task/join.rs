@@ -34,9 +34,10 @@ use super::{Id, JoinError};
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "dropping a JoinHandle detaches its task; await it, or say `drop(handle)` to detach"]
 pub struct JoinHandle<T> {
     task: ManuallyDrop<TaskRef>,
+    /// The output was taken: nothing but the reference is left to drop.
+    taken: bool,
     output: PhantomData<fn() -> T>,
 }
 
@@ -51,7 +52,7 @@ impl<T> std::panic::RefUnwindSafe for JoinHandle<T> {}
 
 impl<T> JoinHandle<T> {
     pub(super) fn new(task: TaskRef, _output: PhantomData<T>) -> Self {
-        Self { task: ManuallyDrop::new(task), output: PhantomData }
+        Self { task: ManuallyDrop::new(task), taken: false, output: PhantomData }
     }
 
     /// Cancels the task: its future is dropped the next time it would be polled, on its own worker.
@@ -97,13 +98,8 @@ impl<T> JoinHandle<T> {
             return true;
         }
         // SAFETY: we are the handle, and `JOIN_WAKER` is not set: never was, or we have just cleared it (rule 3).
-        let stored = unsafe { swap_join_waker(header, None) };
-        let stored = match stored {
-            Some(stored) if stored.will_wake(waker) => stored,
-            _ => waker.clone(),
-        };
-        // SAFETY: as above.
-        unsafe { swap_join_waker(header, Some(stored)) };
+        let before = unsafe { swap_join_waker(header, Some(waker.clone())) };
+        drop(before);
         match header.state.store_join_waker() {
             StoreWaker::Stored => false,
             StoreWaker::Complete => {
@@ -118,7 +114,7 @@ impl<T> JoinHandle<T> {
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let unit = ready!(coop::poll_proceed(cx));
         if !self.register(cx.waker()) {
             wait::record(WaitKind::Join, self.task.header().site);
@@ -129,6 +125,7 @@ impl<T> Future for JoinHandle<T> {
         let take_output = self.task.header().vtable.take_output;
         // SAFETY: the task is complete, we are its handle, and `T` is the output type it was made with.
         unsafe { take_output(self.task.as_ptr(), (&raw mut output).cast()) };
+        self.taken = true;
         output
     }
 }
@@ -138,6 +135,11 @@ impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {
         // SAFETY: taken once, in the destructor.
         let task = unsafe { ManuallyDrop::take(&mut self.task) };
+        if self.taken {
+            // Only the reference is left.
+            drop(task);
+            return;
+        }
         match task.header().state.drop_handle() {
             DropHandle::Done => {
                 task.into_raw();

@@ -29,24 +29,20 @@
 mod builder;
 mod cell;
 pub mod coop;
-mod error;
+pub(crate) mod error;
 mod harness;
-mod header;
+pub(crate) mod header;
 mod id;
 mod join;
 pub mod join_set;
 mod local;
-mod raw;
+pub(crate) mod raw;
+pub(crate) mod schedule;
 mod state;
 mod task_local;
 pub(crate) mod wake_queue;
 mod waker;
 mod yield_now;
-
-use std::future::Future;
-use std::marker::PhantomData;
-use std::panic::Location;
-use std::sync::Arc;
 
 pub use self::builder::Builder;
 pub use self::coop::{Unconstrained, consume_budget, unconstrained};
@@ -63,80 +59,11 @@ pub use crate::runtime::{block_in_place, spawn, spawn_blocking};
 pub(crate) use self::error::PanicReport;
 pub(crate) use self::header::Header;
 pub(crate) use self::raw::TaskRef;
+pub(crate) use self::schedule::{Meta, NewTask, Schedule, new_task, spawn_listed};
 
 /// Futures of this module, at tokio's path.
 pub mod futures {
     pub use super::task_local::TaskLocalFuture;
-}
-
-/// Where a task's `Runnable`s go, and who keeps account of the task.
-///
-/// Methods are called with the state word whole and no lock held; they must not panic.
-pub(crate) trait Schedule: Sized + 'static {
-    /// The task was woken: put its `Runnable` where it will be polled.
-    fn schedule(&self, task: Runnable);
-
-    /// The task was woken during its own poll, which is over: it goes behind everything else.
-    fn schedule_again(&self, task: Runnable) {
-        self.schedule(task);
-    }
-
-    /// The task is over. `true` if it was in the scheduler's live list, whose reference the caller then drops.
-    fn release(&self, task: &Header) -> bool;
-
-    /// Whether the scheduler has shut down: tells "cancelled" from "runtime closed".
-    fn is_closed(&self) -> bool;
-
-    /// Why a task that was cancelled has no output. For schedulers that cancel for a reason of their own.
-    fn cancel_error(&self, id: Id) -> JoinError {
-        if self.is_closed() { JoinError::closed(id) } else { JoinError::cancelled(id) }
-    }
-
-    /// A task ended in a panic. With a handle alive, its owner may still retrieve the error.
-    fn task_panicked(&self, report: &Arc<PanicReport>, handle_alive: bool);
-
-    /// A destructor or a waker panicked; the report names the task to which it belongs.
-    fn destructor_panicked(&self, report: &Arc<PanicReport>);
-}
-
-/// What a spawn says about a task.
-#[derive(Debug, Clone)]
-pub(crate) struct Meta {
-    pub(crate) name: Option<Arc<str>>,
-    pub(crate) site: &'static Location<'static>,
-}
-
-impl Meta {
-    #[track_caller]
-    pub(crate) fn here() -> Self {
-        Self { name: None, site: Location::caller() }
-    }
-}
-
-/// A task that was just made.
-pub(crate) struct NewTask<T> {
-    /// The right to its first poll.
-    pub(crate) runnable: Runnable,
-    /// Its handle.
-    pub(crate) handle: JoinHandle<T>,
-    /// The reference of the live list, if the task was made for one.
-    pub(crate) listed: Option<TaskRef>,
-}
-
-/// Makes a task.
-///
-/// For a future that is not `Send`, `S` must keep rule 5 of the module head.
-#[inline]
-pub(crate) fn new_task<F, S>(future: F, scheduler: S, meta: Meta, listed: bool) -> NewTask<F::Output>
-where
-    F: Future + 'static,
-    S: Schedule,
-{
-    let id = Id::next();
-    let place = (id, meta.name, meta.site);
-    let ptr = cell::Cell::allocate(future, scheduler, &harness::Functions::<F, S>::VTABLE, place, listed);
-    let (runnable, handle, list) = raw::split(ptr, listed);
-    NewTask { runnable, handle: JoinHandle::new(handle, PhantomData), listed: list }
 }
 
 /// The size of a task beyond its future, in bytes: header and scheduler handle.

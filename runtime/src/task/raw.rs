@@ -2,14 +2,18 @@
 #![expect(unsafe_code, reason = "counts references to a type-erased task")]
 
 use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
 use std::mem;
 use std::ptr::NonNull;
 
+use super::cell::Cell;
 use super::header::Header;
 use super::state::Wake;
+use super::{JoinHandle, Schedule};
 
 /// A counted reference to a task of any type.
-pub(crate) struct TaskRef(NonNull<Header>);
+pub struct TaskRef(NonNull<Header>);
 
 // SAFETY: what is reached through the header is guarded by the state word (task/mod.rs, rules 1 to 4), and futures are
 // only polled and dropped where their scheduler allows it (rule 5).
@@ -30,6 +34,12 @@ impl TaskRef {
         ptr
     }
 
+    /// Gives the reference to somebody who counts on it.
+    #[inline]
+    pub(crate) fn forget(self) {
+        mem::forget(self);
+    }
+
     pub(super) fn as_ptr(&self) -> NonNull<Header> {
         self.0
     }
@@ -40,7 +50,8 @@ impl TaskRef {
         unsafe { self.0.as_ref() }
     }
 
-    pub(crate) fn abort(&self) {
+    /// Cancels the task: see [`JoinHandle::abort`].
+    pub fn abort(&self) {
         if self.header().state.abort() == Wake::Submit {
             let schedule = self.header().vtable.schedule;
             // SAFETY: `Submit` made us the owner of a `Runnable`, which `schedule` takes.
@@ -50,7 +61,7 @@ impl TaskRef {
 
     /// Cancels the task for shutdown: drops its future on this thread, unless somebody polls it at this moment, who
     /// then does so.
-    pub(crate) fn shut_down(&self) {
+    pub fn shut_down(&self) {
         if self.header().state.claim() {
             let cancel = self.header().vtable.cancel_claimed;
             // SAFETY: `claim` gave us `RUNNING`; the reference stays ours.
@@ -79,8 +90,7 @@ impl Drop for TaskRef {
 
 impl fmt::Debug for TaskRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let header = self.header();
-        f.debug_struct("Task").field("id", &header.id).field("state", &header.state).finish_non_exhaustive()
+        self.header().fmt(f)
     }
 }
 
@@ -152,4 +162,23 @@ pub(super) fn split(ptr: NonNull<Header>, listed: bool) -> (Runnable, TaskRef, O
     // SAFETY: `State::new` counted this reference if `listed` is set.
     let list = listed.then(|| unsafe { TaskRef::from_raw(ptr) });
     (runnable, handle, list)
+}
+
+/// Lists a new task and hands its first `Runnable` to its scheduler.
+#[inline]
+pub(super) fn start<F: Future, S: Schedule>(
+    ptr: NonNull<Header>,
+    insert: impl FnOnce(&S, TaskRef) -> Result<(), TaskRef>,
+) -> JoinHandle<F::Output> {
+    let (runnable, handle, listed) = split(ptr, true);
+    // SAFETY: the caller has just made the task with these types; the handle keeps it alive.
+    let cell = unsafe { Cell::<F, S>::from_header(ptr) };
+    if let Some(listed) = listed
+        && insert(&cell.scheduler, listed).is_err()
+    {
+        // Drops the `Runnable`, which ends the task.
+        return JoinHandle::new(handle, PhantomData);
+    }
+    cell.scheduler.schedule(runnable);
+    JoinHandle::new(handle, PhantomData)
 }

@@ -9,9 +9,13 @@
 //! look at an empty queue costs one relaxed load.
 //!
 //! # The race
-//! 1. The taking side registers its waker, 2. it looks at `filled`; a pusher 3. sets `filled`, 4. wakes. The waker slot
-//! orders 1 and 4: either 2 sees 3, or 4 finds the waker of 1. Only the push that makes the queue non-empty wakes: what
-//! comes behind it is taken in one go with it.
+//! 1. The taking side registers its waker.
+//! 2. It looks at `filled`.
+//! 3. A pusher sets `filled`.
+//! 4. It wakes.
+//!
+//! The waker slot orders 1 and 4: either 2 sees 3, or 4 finds the waker of 1. Only the push that makes the queue
+//! non-empty wakes: what comes behind it is taken in one go with it.
 //!
 //! # User code
 //! The waker is woken and dropped without the lock, and items are moved under it but never dropped.

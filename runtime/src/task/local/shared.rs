@@ -5,10 +5,11 @@
 //! a `Runnable` to `remote`.
 //!
 //! # The end of a set
-//! 1. `closed`: spawns are refused, and cancelled tasks say "closed". 2. Every task in the live list is shut down here,
-//! on the owner's thread; wakes from elsewhere still go to `remote`, since a `Runnable` dropped there would drop the
-//! future there. 3. All tasks are complete, so a `Runnable` is only a reference: `remote` closes, and whatever comes
-//! later may be dropped anywhere.
+//! 1. `closed`: spawns are refused, and cancelled tasks say "closed".
+//! 2. Every task in the live list is shut down here, on the owner's thread. Wakes from elsewhere still go to `remote`,
+//!    since a `Runnable` dropped there would drop the future there.
+//! 3. All tasks are complete, so a `Runnable` is only a reference: `remote` closes, and whatever comes later may be
+//!    dropped anywhere.
 //!
 //! A set that is leaked keeps its tasks for ever: their wakes pile up in `remote`, and nothing is dropped elsewhere.
 //!

@@ -1,0 +1,105 @@
+//! What a scheduler and its tasks promise each other, and how a task is made.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::panic::Location;
+use std::sync::Arc;
+
+use super::header::Header;
+use super::raw::{Runnable, TaskRef};
+use super::{Id, JoinError, JoinHandle, PanicReport, cell, harness, raw};
+
+/// Where a task's `Runnable`s go, and who keeps account of the task.
+///
+/// Methods are called with the state word whole and no lock held; they must not panic.
+pub trait Schedule: Sized + 'static {
+    /// The task was woken: put its `Runnable` where it will be polled.
+    fn schedule(&self, task: Runnable);
+
+    /// The task was woken during its own poll, which is over: it goes behind everything else.
+    fn schedule_again(&self, task: Runnable) {
+        self.schedule(task);
+    }
+
+    /// The task is over. `true` if it was in the scheduler's live list, whose reference the caller then drops.
+    fn release(&self, task: &Header) -> bool;
+
+    /// Whether the scheduler has shut down: tells "cancelled" from "runtime closed".
+    fn is_closed(&self) -> bool;
+
+    /// Why a task that was cancelled has no output. For schedulers that cancel for a reason of their own.
+    fn cancel_error(&self, id: Id) -> JoinError {
+        if self.is_closed() { JoinError::closed(id) } else { JoinError::cancelled(id) }
+    }
+
+    /// A task ended in a panic. With a handle alive, its owner may still retrieve the error.
+    fn task_panicked(&self, report: &Arc<PanicReport>, handle_alive: bool);
+
+    /// A destructor or a waker panicked; the report names the task to which it belongs.
+    fn destructor_panicked(&self, report: &Arc<PanicReport>);
+}
+
+/// What a spawn says about a task.
+#[derive(Debug, Clone)]
+pub struct Meta {
+    /// The task's name, if it has one.
+    pub name: Option<Arc<str>>,
+    /// Where the task was spawned.
+    pub site: &'static Location<'static>,
+}
+
+impl Meta {
+    /// No name; the caller's place.
+    #[must_use]
+    #[track_caller]
+    pub fn here() -> Self {
+        Self { name: None, site: Location::caller() }
+    }
+}
+
+/// A task that was just made.
+#[derive(Debug)]
+pub struct NewTask<T> {
+    /// The right to its first poll.
+    pub runnable: Runnable,
+    /// Its handle.
+    pub handle: JoinHandle<T>,
+    /// The reference of the live list, if the task was made for one.
+    pub listed: Option<TaskRef>,
+}
+
+/// Makes a task.
+///
+/// For a future that is not `Send`, `S` must keep rule 5 of `task/mod.rs`.
+#[inline]
+pub fn new_task<F, S>(future: F, scheduler: S, meta: Meta, listed: bool) -> NewTask<F::Output>
+where
+    F: Future + 'static,
+    S: Schedule,
+{
+    let id = Id::next();
+    let place = (id, meta.name, meta.site);
+    let ptr = cell::Cell::allocate(future, scheduler, &harness::Functions::<F, S>::VTABLE, place, listed);
+    let (runnable, handle, list) = raw::split(ptr, listed);
+    NewTask { runnable, handle: JoinHandle::new(handle, PhantomData), listed: list }
+}
+
+/// Makes a task, lists it, and hands its first `Runnable` to its scheduler.
+///
+/// `insert` puts the task into the live list of its scheduler; a list that is closed gives the reference back, and the
+/// task ends as "runtime closed" without having been polled.
+#[inline]
+pub fn spawn_listed<F, S>(
+    future: F,
+    scheduler: S,
+    meta: Meta,
+    insert: impl FnOnce(&S, TaskRef) -> Result<(), TaskRef>,
+) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    S: Schedule,
+{
+    let place = (Id::next(), meta.name, meta.site);
+    let ptr = cell::Cell::allocate(future, scheduler, &harness::Functions::<F, S>::VTABLE, place, true);
+    raw::start::<F, S>(ptr, insert)
+}
