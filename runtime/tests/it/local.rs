@@ -219,7 +219,8 @@ fn a_wake_from_another_thread_wakes_the_set_once_and_runs_in_order() {
 fn wakes_from_the_owners_thread_while_the_set_waits_wake_it_once() {
     let set = LocalSet::new();
     let gates: Vec<_> = (0..3).map(|_| Arc::new(Gate::default())).collect();
-    for gate in gates.iter().cloned() {
+    for gate in &gates {
+        let gate = gate.clone();
         drop(set.spawn_local(async move { gate.wait().await }));
     }
     let (count, waker) = counting();
@@ -315,7 +316,8 @@ fn a_wake_from_elsewhere_during_or_after_the_drop_drops_nothing_there() {
             let set = LocalSet::new();
             let drops = Arc::default();
             let gates: Vec<_> = (0..4).map(|_| Arc::new(Gate::default())).collect();
-            for gate in gates.iter().cloned() {
+            for gate in &gates {
+                let gate = gate.clone();
                 let guard = drop_thread(&drops);
                 drop(set.spawn_local(async move {
                     let _guard = guard;
@@ -566,7 +568,7 @@ fn a_set_inside_a_task_of_another_set_leaves_it_its_turns() {
                     }
                 }));
             }
-            let endless = spawn_local(async move { inner.await });
+            let endless = spawn_local(inner);
             neighbour.await.expect("no panic");
             endless.abort();
             assert!(endless.await.is_err_and(|error| error.is_aborted()));

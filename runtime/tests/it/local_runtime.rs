@@ -164,13 +164,8 @@ fn the_runtime_goes_before_the_set() {
             .build()
             .expect("a runtime");
         let set = LocalSet::new();
-        let task = set.block_on(&runtime, async {
-            let task = spawn_local(async {
-                sleep(Duration::from_secs(3600)).await;
-            });
-            yield_now().await;
-            task
-        });
+        let task = set.spawn_local(sleep(Duration::from_secs(3600)));
+        set.block_on(&runtime, yield_now());
         drop(runtime);
         drop(set);
         assert!(task.is_finished());
