@@ -4,9 +4,10 @@
 //! In a model no time passes: a keep-alive of zero stands for one that runs out at any moment, a long one for one that
 //! never does. A job that nobody runs shows as a deadlock, since the submitter waits for it.
 //!
-//! Everything is behind one lock, so the ordering to weaken is that of the steps. Seen to fail: ending on a time-out
-//! without a look at `granted` (`submit_against_idle_exit`), `close` leaving the idle threads uncalled
-//! (`submit_against_close`), `start_failed` dropping its ticket, `grow` ignored by who takes a ticket.
+//! Everything is behind one lock, so what can be weakened is a step, not an ordering. Seen to fail: a thread that ends on
+//! a time-out without a look at `granted`, one that goes idle without a look at the waiting tickets, an idle thread
+//! that is granted two tickets, `close` that does not call the idle threads, `submit` that does not see the pool closed
+//! or starts no thread beyond the eager ones, `start_failed` that drops its ticket or tells nobody that it was the last.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -214,7 +215,8 @@ fn submit_against_close() {
         });
         pool.submit_and_start(2);
         closer.join().unwrap();
-        pool.shut_down();
+        // Nobody empties the channel a second time.
+        assert!(pool.tickets.wait_gone(0, LONG));
         let (ran, dropped) = *pool.over.lock();
         assert_eq!((ran | dropped, ran & dropped), (0b110, 0));
     });
