@@ -7,11 +7,15 @@
 //! | word       | state    | in a list | leaves it by                                                     | `poll` says |
 //! |------------|----------|-----------|------------------------------------------------------------------|-------------|
 //! | `IDLE`     | Idle     | no        | the waiting side under the lock: deadline, `FIRED` or `CLOSED`   | registers   |
+//! | `NEVER`    | Never    | no        | the waiting side: as `IDLE`, or `IDLE` itself (cancel)           | pending     |
 //! | deadline   | Linked   | yes       | under the lock: `IDLE` (cancel), a deadline (reset), `FIRING`, `CLOSING`; the waiting side without it: a *later* deadline | pending |
 //! | `FIRING`   | Fired    | no        | who set it, before it gives the lock back: `FIRED`               | ready       |
 //! | `FIRED`    | Fired    | no        | the waiting side (reset): `IDLE`                                 | ready       |
 //! | `CLOSING`  | Closed   | no        | who set it, before it gives the lock back: `CLOSED`              | closed      |
 //! | `CLOSED`   | Closed   | no        | the waiting side (reset): `IDLE`                                 | closed      |
+//!
+//! A timer that waits for a deadline out of reach is `NEVER`: it is not in the wheel, and has its waker all the same,
+//! since a reset may bring the deadline near without another poll.
 //!
 //! # Rules
 //! 1. An entry is put in a wheel only while it is pinned, and its [`Timer`](super::timer::Timer) takes it out before
@@ -19,7 +23,7 @@
 //! 2. `node` is touched under the lock of the wheel the entry belongs to. An entry that is not Linked belongs to the
 //!    waiting side, which hands it over by taking that lock.
 //! 3. The last that a wheel does to an entry is the release store of `FIRED` or `CLOSED`. The waiting side may free or
-//!    reuse the entry without the lock only once it has read one of these (acquire) or `IDLE`. With any other word it
+//!    reuse the entry without the lock only once it has read one of these (acquire), `IDLE` or `NEVER`. With any other word it
 //!    takes the lock first; after that the word is settled one way or the other.
 //! 4. `waker` is registered by the waiting side only, which is borrowed mutably.
 //!
@@ -55,8 +59,9 @@ const FIRING: u64 = u64::MAX - 1;
 const FIRED: u64 = u64::MAX - 2;
 const CLOSING: u64 = u64::MAX - 3;
 const CLOSED: u64 = u64::MAX - 4;
+const NEVER: u64 = u64::MAX - 5;
 /// Everything below is a deadline.
-const DEADLINES: u64 = CLOSED;
+const DEADLINES: u64 = NEVER;
 
 /// A timer as its wheel sees it.
 pub(super) struct Entry {
@@ -79,6 +84,8 @@ pub(super) struct Node {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Idle,
+    /// Waits for a deadline that does not come.
+    Never,
     /// In a wheel, with this deadline.
     Linked(u64),
     Fired,
@@ -116,6 +123,7 @@ impl Entry {
         // Acquire: pairs with the release store in `finish` (rule 3).
         match self.word.load(Acquire) {
             IDLE => State::Idle,
+            NEVER => State::Never,
             FIRING | FIRED => State::Fired,
             CLOSING | CLOSED => State::Closed,
             deadline => State::Linked(deadline),
@@ -126,7 +134,7 @@ impl Entry {
     #[inline]
     pub(super) fn in_wheel(&self) -> bool {
         // Acquire: pairs with the release store in `finish`.
-        !matches!(self.word.load(Acquire), IDLE | FIRED | CLOSED)
+        !matches!(self.word.load(Acquire), IDLE | NEVER | FIRED | CLOSED)
     }
 
     /// Makes `waker` the one that firing wakes. The caller reads [`state`](Self::state) afterwards.
@@ -136,13 +144,13 @@ impl Entry {
         unsafe { self.waker.register_exclusive(waker) }
     }
 
-    /// Same as [`register`](Self::register) for an entry that is Idle, without a read-modify-write of our own.
+    /// Same as [`register`](Self::register) for an entry that is Idle or Never, without a read-modify-write of our own.
     #[inline]
     pub(super) fn set_waker(self: Pin<&mut Self>, waker: &Waker) {
-        debug_assert_eq!(self.state(), State::Idle);
+        debug_assert!(matches!(self.state(), State::Idle | State::Never));
         // SAFETY: nothing is moved out of the entry.
         let entry = unsafe { self.get_unchecked_mut() };
-        // An entry that is Idle is in no wheel, so this borrow is the only way to it (rule 3).
+        // Such an entry is in no wheel, so this borrow is the only way to it (rule 3).
         entry.waker.set(waker);
     }
 
@@ -162,6 +170,17 @@ impl Entry {
         // Compiles to nothing; a model complains here if the wheel's last access is not ordered before ours (rule 3).
         self.node.with_mut(|_| ());
         self.word.store(IDLE, Relaxed);
+    }
+
+    /// The waiting side waits, for a deadline that does not come. The entry is Idle or Never.
+    #[inline]
+    pub(super) fn set_never(&self) {
+        self.word.store(NEVER, Relaxed);
+    }
+
+    /// Wakes the waiting side of an entry that is in no wheel, if it has left its waker.
+    pub(super) fn wake(&self) {
+        self.waker.wake();
     }
 
     /// The entry has this deadline and is about to be linked. Under the lock.

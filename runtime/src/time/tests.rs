@@ -208,10 +208,16 @@ fn a_timer_follows_its_task_within_a_runtime_and_stays_out_of_another_one() {
 #[test]
 fn outside_a_runtime_the_panic_names_the_place_and_the_remedy() {
     let mut cx = Context::from_waker(Waker::noop());
-    let message = panic_message(|| drop(pin!(sleep(MS)).poll(&mut cx)));
+    let message = panic_message(|| assert!(pin!(sleep(MS)).poll(&mut cx).is_pending()));
     assert!(message.contains("tests.rs"), "{message}");
     assert!(message.contains("block_on"), "{message}");
-    let message = panic_message(|| drop(pin!(timeout(MS, pending::<()>())).poll(&mut cx)));
+    let message = panic_message(|| {
+        assert!(
+            pin!(timeout(MS, pending::<()>()))
+                .poll(&mut cx)
+                .is_pending()
+        )
+    });
     assert!(message.contains("`timeout` made at"), "{message}");
     let message = panic_message(pause);
     assert!(message.contains("no runtime"), "{message}");
@@ -229,10 +235,14 @@ fn after_shutdown_a_poll_panics_instead_of_hanging() {
     assert!(bed.poll(waiting.as_mut()).is_pending());
     bed.timers.close();
     assert_eq!(bed.count.get(), 1);
-    let message = panic_message(|| drop(bed.poll(waiting)));
+    let message = panic_message(|| assert!(bed.poll(waiting).is_pending()));
     assert!(message.contains("shut down"), "{message}");
-    let message =
-        panic_message(|| drop(bed.poll(pin!(interval_at(Instant::now() + MS, MS).tick()))));
+    let message = panic_message(|| {
+        assert!(
+            bed.poll(pin!(interval_at(Instant::now() + MS, MS).tick()))
+                .is_pending()
+        )
+    });
     assert!(message.contains("`interval` made at"), "{message}");
 }
 

@@ -75,7 +75,7 @@ impl Timer {
     /// Whether the timer is in no wheel and has not ended in one: the next poll starts it.
     #[inline]
     pub fn is_idle(&self) -> bool {
-        self.entry.state() == State::Idle
+        matches!(self.entry.state(), State::Idle | State::Never)
     }
 
     /// Waits until `deadline`, which counts when the timer is idle: a timer that is under way has its own
@@ -142,12 +142,13 @@ impl Timer {
         let Some(owner) = this.owner else {
             return Outcome::NoRuntime;
         };
-        let deadline = owner.clock().ns(deadline);
-        if deadline == NEVER {
-            return Outcome::Pending;
-        }
         // The waker is cloned here, before the lock is taken.
         entry.as_mut().set_waker(cx.waker());
+        let deadline = owner.clock().ns(deadline);
+        if deadline == NEVER {
+            entry.set_never();
+            return Outcome::Pending;
+        }
         owner.insert(entry_ref(entry.as_ref()), deadline);
         outcome(entry.state())
     }
@@ -158,15 +159,30 @@ impl Timer {
     pub fn reset(self: Pin<&mut Self>, deadline: Instant) {
         let this = self.project();
         let entry = this.entry;
-        // A timer that has ended, or was never started, may have an owner, but is not in its wheel.
-        let Some(owner) = this.owner.as_ref().filter(|_| entry.in_wheel()) else {
-            entry.set_idle();
-            return;
+        let Some(owner) = &*this.owner else {
+            // Never polled in a runtime.
+            return entry.set_idle();
         };
         let deadline = owner.clock().ns(deadline);
+        if !entry.in_wheel() {
+            if entry.state() != State::Never {
+                // Ended, or not started.
+                entry.set_idle();
+            } else if deadline != NEVER {
+                owner.insert(entry_ref(entry.as_ref()), deadline);
+                if let State::Fired | State::Closed = entry.state() {
+                    entry.wake();
+                }
+            }
+            return;
+        }
         if deadline == NEVER {
             owner.cancel(entry_ref(entry.as_ref()));
-            entry.set_idle();
+            // Unless it has ended meanwhile, the task goes on to wait.
+            match entry.state() {
+                State::Idle => entry.set_never(),
+                _ => entry.set_idle(),
+            }
             return;
         }
         while let State::Linked(current) = entry.state() {
@@ -218,6 +234,6 @@ fn outcome(state: State) -> Outcome {
     match state {
         State::Fired => Outcome::Ready,
         State::Closed => Outcome::Closed,
-        State::Idle | State::Linked(_) => Outcome::Pending,
+        State::Idle | State::Never | State::Linked(_) => Outcome::Pending,
     }
 }

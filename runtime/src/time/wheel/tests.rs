@@ -200,6 +200,16 @@ fn a_far_timer_alone_does_not_wake_its_worker_at_every_level() {
 }
 
 #[test]
+fn a_timer_that_was_cancelled_does_not_wake_its_worker() {
+    let bed = Bed::new(Clock::new());
+    let near = bed.timer(100 * TICK);
+    let _far = bed.timer(10_000 * TICK);
+    drop(near);
+    let until = bed.timers.before_park().unwrap();
+    assert_eq!(Instant::from_std(until), bed.at(10_000 * TICK));
+}
+
+#[test]
 fn unreachable_deadlines_take_no_slot() {
     let bed = Bed::new(Clock::new());
     let mut never = Waiting {
@@ -216,9 +226,22 @@ fn unreachable_deadlines_take_no_slot() {
     assert!(!bed.timers.is_empty());
     never.reset(Instant::far_future());
     assert!(bed.timers.is_empty());
+    bed.expire(TICK);
+    assert_eq!(never.count.get(), 0);
+    // A deadline that is brought near needs no other poll to wake the task, in the wheel or at once.
+    never.reset(bed.at(2 * TICK));
+    assert_eq!(bed.expire(2 * TICK), 1);
+    assert_eq!(never.count.get(), 1);
+    never.reset(Instant::far_future());
+    assert_eq!(never.poll(&bed.timers), Outcome::Pending);
+    never.reset(bed.at(TICK));
+    assert_eq!(never.count.get(), 2);
+    assert_eq!(never.poll(&bed.timers), Outcome::Ready);
+    never.reset(Instant::far_future());
+    assert_eq!(never.poll(&bed.timers), Outcome::Pending);
     bed.expire(LAST_TICK * TICK);
     assert_eq!(never.poll(&bed.timers), Outcome::Pending);
-    assert_eq!(never.count.get(), 0);
+    assert_eq!(never.count.get(), 2);
 }
 
 #[test]
