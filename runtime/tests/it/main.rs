@@ -1,6 +1,7 @@
 //! Behaviour of the runtime, seen from outside.
 
 mod basic;
+mod blocking;
 mod coop;
 mod examples;
 mod hyper;
@@ -12,4 +13,5 @@ mod local_runtime;
 mod macros;
 mod support;
 mod task_local;
+mod time;
 mod timeouts;
