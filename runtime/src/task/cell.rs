@@ -99,7 +99,15 @@ impl<F: Future, S: Schedule> Cell<F, S> {
     ///
     /// # Safety
     /// As [`poll`](Self::poll).
+    #[inline]
     pub(super) unsafe fn set_output(&self, output: Result<F::Output, JoinError>) {
+        if !std::mem::needs_drop::<F>() {
+            self.stage.with_mut(|stage| {
+                // SAFETY: rule 2. A future stands there, which has no destructor.
+                unsafe { ptr::write(stage, Stage::Output(output)) };
+            });
+            return;
+        }
         // SAFETY: the caller's promise; passed on.
         unsafe { self.set(Stage::Output(output)) };
     }

@@ -121,7 +121,9 @@ fn finish<F: Future, S: Schedule>(cell: &Cell<F, S>, result: Result<F::Output, J
     }
     match completed {
         Completed::Joinable => {}
-        Completed::Detached => clear(cell),
+        // An output without a destructor goes with the cell.
+        Completed::Detached if mem::needs_drop::<F::Output>() => clear(cell),
+        Completed::Detached => {}
         Completed::JoinerWaits => wake_joiner(cell),
     }
     drop_refs(cell, refs + usize::from(listed));
