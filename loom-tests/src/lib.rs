@@ -1,1 +1,3 @@
 //! Loom models of every protocol between threads of `rt`, one file per structure in `tests/`.
+
+pub mod scheduler;

@@ -1,0 +1,147 @@
+//! A scheduler as small as one can be: a queue behind a lock, which any thread may drain.
+//!
+//! It holds what the real one has around the task protocol, and is used by the models and by their stress twins.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc as StdArc;
+
+use rt::internals::scheduler::{LiveTasks, Park};
+use rt::internals::task::{Header, Meta, NewTask, PanicReport, Schedule, new_task, spawn_listed};
+use rt::task::{JoinHandle, Runnable};
+use rt_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
+use rt_sync::primitive::{Arc, Mutex};
+
+/// Shared by the tasks, by whoever spawns and by whoever runs.
+#[derive(Clone)]
+pub struct Scheduler(Arc<Inner>);
+
+struct Inner {
+    ready: Mutex<VecDeque<Runnable>>,
+    park: Park,
+    live: LiveTasks,
+    listed: bool,
+    closed: AtomicBool,
+}
+
+impl Scheduler {
+    /// Without a live list.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with(false)
+    }
+
+    /// With a live list, so that it can be shut down.
+    #[must_use]
+    pub fn listed() -> Self {
+        Self::with(true)
+    }
+
+    fn with(listed: bool) -> Self {
+        Self(Arc::new(Inner {
+            ready: Mutex::new(VecDeque::new()),
+            park: Park::new(),
+            live: LiveTasks::new(),
+            listed,
+            closed: AtomicBool::new(false),
+        }))
+    }
+
+    /// Makes a task that is in no list, and leaves its first `Runnable` to the caller.
+    pub fn make<F: Future + Send + 'static>(&self, future: F) -> NewTask<F::Output> {
+        new_task(future, self.clone(), Meta::here(), false)
+    }
+
+    /// Spawns a task.
+    pub fn spawn<F: Future + Send + 'static>(&self, future: F) -> JoinHandle<F::Output> {
+        if self.0.listed {
+            let insert = |this: &Scheduler, task| this.0.live.insert(task);
+            return spawn_listed(future, self.clone(), Meta::here(), insert);
+        }
+        let task = self.make(future);
+        self.push(task.runnable);
+        task.handle
+    }
+
+    /// Puts a `Runnable` into the queue.
+    pub fn push(&self, task: Runnable) {
+        self.0.ready.lock().push_back(task);
+        self.0.park.unpark(|| ());
+    }
+
+    /// Takes the next `Runnable`.
+    #[must_use]
+    pub fn pop(&self) -> Option<Runnable> {
+        self.0.ready.lock().pop_front()
+    }
+
+    /// Polls until the queue is empty; the number of polls.
+    pub fn run(&self) -> usize {
+        let mut polls = 0;
+        while let Some(task) = self.pop() {
+            task.run();
+            polls += 1;
+        }
+        polls
+    }
+
+    /// As the loop of a worker: runs and sleeps by turns, until the task is over. One thread only.
+    pub fn run_until<T>(&self, handle: &JoinHandle<T>) {
+        loop {
+            self.run();
+            if handle.is_finished() {
+                return;
+            }
+            self.0.park.park(None);
+        }
+    }
+
+    /// Ends every task, as shutdown does; what is queued afterwards is a shell.
+    pub fn shut_down(&self) {
+        self.0.closed.store(true, Relaxed);
+        for task in self.0.live.close() {
+            task.shut_down();
+        }
+    }
+
+    /// How many tasks are in the live list.
+    #[must_use]
+    pub fn living(&self) -> usize {
+        self.0.live.snapshot().len()
+    }
+}
+
+impl Default for Scheduler {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Scheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scheduler").finish_non_exhaustive()
+    }
+}
+
+impl Schedule for Scheduler {
+    fn schedule(&self, task: Runnable) {
+        self.push(task);
+    }
+
+    fn release(&self, task: &Header) -> bool {
+        self.0.listed && self.0.live.remove(task)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.closed.load(Relaxed)
+    }
+
+    fn task_panicked(&self, report: &StdArc<PanicReport>, _handle_alive: bool) {
+        panic!("no task here panics: {report:?}");
+    }
+
+    fn destructor_panicked(&self, report: &StdArc<PanicReport>) {
+        panic!("no destructor here panics: {report:?}");
+    }
+}

@@ -1,0 +1,191 @@
+#![cfg(rt_loom)]
+//! Models of the idle accounting (`rt/src/scheduler/idle.rs`): workers that sleep and search, with the real
+//! [`Idle`] and [`Park`], against whoever queues tasks.
+//!
+//! The queue is a list behind a lock; whether it is empty is told by a relaxed number beside it, so that the lock orders
+//! nothing and only the fences of the protocol do. A task that is left lying shows as a deadlock.
+
+use std::collections::VecDeque;
+
+use loom::thread;
+
+use rt::internals::scheduler::{Idle, Park, Rest};
+use rt_sync::primitive::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use rt_sync::primitive::{Arc, Mutex};
+
+fn check(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.check(body);
+}
+
+struct Runtime {
+    idle: Idle,
+    parks: Vec<Park>,
+    queue: Mutex<VecDeque<u32>>,
+    len: AtomicUsize,
+    /// Tasks that have not run.
+    left: AtomicUsize,
+    /// Set by an event that is worker 0's own.
+    event: AtomicBool,
+}
+
+impl Runtime {
+    fn new(workers: usize, tasks: usize) -> Arc<Self> {
+        Arc::new(Self {
+            idle: Idle::new(workers),
+            parks: (0..workers).map(|_| Park::new()).collect(),
+            queue: Mutex::new(VecDeque::new()),
+            len: AtomicUsize::new(0),
+            left: AtomicUsize::new(tasks),
+            event: AtomicBool::new(false),
+        })
+    }
+
+    fn push(&self, task: u32) {
+        let mut queue = self.queue.lock();
+        queue.push_back(task);
+        self.len.store(queue.len(), Relaxed);
+    }
+
+    fn pop(&self) -> Option<u32> {
+        let mut queue = self.queue.lock();
+        let task = queue.pop_front();
+        self.len.store(queue.len(), Relaxed);
+        task
+    }
+
+    fn look(&self) -> bool {
+        self.len.load(Relaxed) > 0
+    }
+
+    /// As `Shared::inject` does.
+    fn inject(&self, task: u32) {
+        self.push(task);
+        self.notify();
+    }
+
+    fn notify(&self) {
+        if let Some(worker) = self.idle.claim() {
+            self.parks[worker].unpark(|| ());
+        }
+    }
+
+    /// The task runs; with the last of them the runtime closes.
+    fn run(&self, _task: u32) {
+        if self.left.fetch_sub(1, Relaxed) == 1 {
+            for park in &self.parks {
+                park.unpark(|| ());
+            }
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.left.load(Relaxed) == 0
+    }
+
+    /// As `Loop::rest` does, until the runtime closes. `event`: worker 0 also waits for an event of its own, and is not
+    /// done before it has come.
+    fn work(&self, worker: usize, event: bool) {
+        let mut event = event;
+        let mut searching = false;
+        loop {
+            match self
+                .idle
+                .rest(worker, searching, || self.look(), || self.pop())
+            {
+                Rest::Found { work, last } => {
+                    searching = false;
+                    if last && self.look() {
+                        self.notify();
+                    }
+                    self.run(work);
+                    continue;
+                }
+                Rest::Sleep => {}
+            }
+            if !(self.is_closed() && !event) {
+                self.parks[worker].park(None);
+            }
+            let claimed = self.idle.wake(worker);
+            // What is this worker's own comes first.
+            let own = event && self.event.load(Relaxed);
+            if own {
+                event = false;
+            }
+            let over = self.is_closed() && !event;
+            searching = claimed && !own && !over;
+            if claimed && !searching && self.idle.stop_searching(worker) && self.look() {
+                self.notify();
+            }
+            if over {
+                return;
+            }
+        }
+    }
+}
+
+fn workers_against(workers: usize, tasks: u32, preemptions: usize) {
+    check(preemptions, move || {
+        let runtime = Runtime::new(workers, tasks as usize);
+        let threads: Vec<_> = (0..workers)
+            .map(|worker| {
+                let runtime = runtime.clone();
+                thread::spawn(move || runtime.work(worker, false))
+            })
+            .collect();
+        for task in 0..tasks {
+            runtime.inject(task);
+        }
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!((runtime.idle.sleeping(), runtime.idle.searching()), (0, 0));
+    });
+}
+
+/// One worker goes to sleep while a task is injected: its last look sees the task, or it is claimed.
+#[test]
+fn inject_against_the_last_look() {
+    workers_against(1, 1, 4);
+}
+
+/// The second task comes while the worker searches on account of the first: whoever trusted the count of the searching
+/// is not let down.
+#[test]
+fn inject_against_a_searcher() {
+    workers_against(1, 2, 3);
+}
+
+/// Two workers and one outside spawner.
+#[test]
+fn two_workers_against_a_spawner() {
+    workers_against(2, 1, 2);
+}
+
+/// The same with two tasks: a claim that finds a searcher relies on it, and the last searcher looks once more.
+#[test]
+fn two_workers_against_two_tasks() {
+    workers_against(2, 2, 2);
+}
+
+/// A worker is claimed at the moment when an event of its own wakes it: it attends to that, and hands the search on.
+#[test]
+fn claim_against_an_event_of_the_claimed() {
+    check(2, || {
+        let runtime = Runtime::new(2, 1);
+        let threads: Vec<_> = (0..2)
+            .map(|worker| {
+                let runtime = runtime.clone();
+                thread::spawn(move || runtime.work(worker, worker == 0))
+            })
+            .collect();
+        runtime.event.store(true, Relaxed);
+        runtime.parks[0].unpark(|| ());
+        runtime.inject(0);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!((runtime.idle.sleeping(), runtime.idle.searching()), (0, 0));
+    });
+}

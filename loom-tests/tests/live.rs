@@ -1,0 +1,146 @@
+#![cfg(rt_loom)]
+//! Models of the live list (`rt/src/scheduler/live.rs`) at shutdown: each task ends exactly once, and none is left.
+
+use std::future::{pending, poll_fn};
+use std::pin::pin;
+use std::sync::Arc as StdArc;
+use std::sync::Mutex as StdMutex;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::task::{Context, Poll, Waker};
+
+use loom::thread;
+
+use rt::task::JoinHandle;
+use rt_loom_tests::scheduler::Scheduler;
+
+fn check(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.check(move || {
+        let _ = rt_sync::coop::lift();
+        body();
+    });
+}
+
+struct CountDrop(StdArc<AtomicUsize>);
+
+impl Drop for CountDrop {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+/// `true`: it ran to its end; `false`: it was told that the runtime closed.
+fn ended_well(handle: JoinHandle<()>) -> bool {
+    match pin!(handle).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(Ok(())) => true,
+        Poll::Ready(Err(error)) => {
+            assert!(error.is_runtime_closed(), "{error}");
+            false
+        }
+        Poll::Pending => panic!("a task is left"),
+    }
+}
+
+/// A spawn, and the first poll, against the close: either shutdown finds the task in the list, or the spawn finds the
+/// list closed.
+#[test]
+fn spawn_against_close() {
+    check(3, || {
+        let scheduler = Scheduler::listed();
+        let drops = StdArc::new(AtomicUsize::new(0));
+        let closing = scheduler.clone();
+        let closer = thread::spawn(move || closing.shut_down());
+        let guard = CountDrop(drops.clone());
+        let handle = scheduler.spawn(async move {
+            let _guard = guard;
+            pending::<()>().await;
+        });
+        scheduler.run();
+        closer.join().unwrap();
+        assert!(!ended_well(handle));
+        assert_eq!(drops.load(SeqCst), 1);
+        assert_eq!(scheduler.living(), 0);
+    });
+}
+
+/// Spawns from two threads, one of which also runs, against the close. What ends by itself may do so.
+#[test]
+fn two_spawns_against_close() {
+    check(2, || {
+        let scheduler = Scheduler::listed();
+        let drops = StdArc::new(AtomicUsize::new(0));
+        let (closing, other) = (scheduler.clone(), scheduler.clone());
+        let closer = thread::spawn(move || closing.shut_down());
+        let guard = CountDrop(drops.clone());
+        let spawner = thread::spawn(move || other.spawn(async move { drop(guard) }));
+        let guard = CountDrop(drops.clone());
+        let handle = scheduler.spawn(async move { drop(guard) });
+        scheduler.run();
+        closer.join().unwrap();
+        let others = spawner.join().unwrap();
+        scheduler.run();
+        ended_well(handle);
+        ended_well(others);
+        assert_eq!(drops.load(SeqCst), 2);
+        assert_eq!(scheduler.living(), 0);
+    });
+}
+
+/// A wake against the claim by shutdown: the `Runnable` that comes of it is a shell, or shutdown leaves the task to it.
+#[test]
+fn wake_against_claim() {
+    check(2, || {
+        let scheduler = Scheduler::listed();
+        let drops = StdArc::new(AtomicUsize::new(0));
+        let stored = StdArc::new(StdMutex::new(None));
+        let (slot, guard) = (stored.clone(), CountDrop(drops.clone()));
+        let handle = scheduler.spawn(async move {
+            let _guard = guard;
+            poll_fn(|cx: &mut Context<'_>| {
+                let mut slot = slot.lock().unwrap();
+                if slot.is_none() {
+                    *slot = Some(cx.waker().clone());
+                    Poll::Pending
+                } else {
+                    Poll::Ready(())
+                }
+            })
+            .await;
+        });
+        scheduler.run();
+        let waker: Waker = stored
+            .lock()
+            .unwrap()
+            .replace(Waker::noop().clone())
+            .expect("polled");
+        let closing = scheduler.clone();
+        let closer = thread::spawn(move || closing.shut_down());
+        let other = thread::spawn(move || waker.wake());
+        scheduler.run();
+        closer.join().unwrap();
+        other.join().unwrap();
+        scheduler.run();
+        ended_well(handle);
+        assert_eq!(drops.load(SeqCst), 1);
+        assert_eq!(scheduler.living(), 0);
+    });
+}
+
+/// A task that ends by itself, and leaves the list, against the close that hands it out.
+#[test]
+fn end_against_close() {
+    check(3, || {
+        let scheduler = Scheduler::listed();
+        let drops = StdArc::new(AtomicUsize::new(0));
+        let guard = CountDrop(drops.clone());
+        let handle = scheduler.spawn(async move { drop(guard) });
+        let closing = scheduler.clone();
+        let closer = thread::spawn(move || closing.shut_down());
+        scheduler.run();
+        closer.join().unwrap();
+        ended_well(handle);
+        assert_eq!(drops.load(SeqCst), 1);
+        assert_eq!(scheduler.living(), 0);
+    });
+}

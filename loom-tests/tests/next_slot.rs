@@ -1,0 +1,103 @@
+#![cfg(rt_loom)]
+//! Models of the next slot (`rt/src/scheduler/next_slot.rs`) and of the way from it to the queue, against a rescuer and
+//! a thief.
+//!
+//! The queue behind the slot is a list behind a lock. Tasks are real ones, made by the owner: loom sees to it that
+//! whoever takes one has also got what lies in it.
+
+use std::sync::Arc as StdArc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use loom::thread;
+
+use rt::internals::scheduler::NextSlot;
+use rt::task::{JoinHandle, Runnable};
+use rt_loom_tests::scheduler::Scheduler;
+use rt_sync::primitive::Arc;
+
+fn check(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.check(move || {
+        let _ = rt_sync::coop::lift();
+        body();
+    });
+}
+
+/// A task that counts its run.
+fn counted(scheduler: &Scheduler, runs: &StdArc<AtomicUsize>) -> (Runnable, JoinHandle<()>) {
+    let runs = runs.clone();
+    let task = scheduler.make(async move {
+        runs.fetch_add(1, SeqCst);
+    });
+    (task.runnable, task.handle)
+}
+
+/// The owner takes its task while the monitor rescues it: one of them gets it.
+#[test]
+fn take_against_rescue() {
+    check(4, || {
+        let (scheduler, runs) = (Scheduler::new(), StdArc::default());
+        let slot = Arc::new(NextSlot::new());
+        let (task, handle) = counted(&scheduler, &runs);
+        assert!(slot.put(task).is_none());
+        let other = slot.clone();
+        let rescuer = thread::spawn(move || other.take().map(Runnable::run).is_some());
+        let own = slot.take().map(Runnable::run).is_some();
+        assert!(own ^ rescuer.join().unwrap());
+        assert_eq!(runs.load(SeqCst), 1);
+        assert!(handle.is_finished());
+    });
+}
+
+/// The owner puts one task after another, which sends the first to the queue, while a rescuer looks at the slot and a
+/// thief at the queue: each task runs once.
+#[test]
+fn put_against_rescue_and_thief() {
+    check(2, || {
+        let (scheduler, runs) = (Scheduler::new(), StdArc::default());
+        let queue = Scheduler::new();
+        let slot = Arc::new(NextSlot::new());
+        let rescuer = {
+            let slot = slot.clone();
+            thread::spawn(move || slot.take().map(Runnable::run))
+        };
+        let thief = {
+            let queue = queue.clone();
+            thread::spawn(move || queue.pop().map(Runnable::run))
+        };
+        let mut handles = Vec::new();
+        for _ in 0..2 {
+            let (task, handle) = counted(&scheduler, &runs);
+            handles.push(handle);
+            if let Some(displaced) = slot.put(task) {
+                queue.push(displaced);
+            }
+        }
+        if let Some(task) = slot.take() {
+            task.run();
+        }
+        queue.run();
+        rescuer.join().unwrap();
+        thief.join().unwrap();
+        assert_eq!(runs.load(SeqCst), 2);
+        assert!(handles.iter().all(JoinHandle::is_finished));
+    });
+}
+
+/// A slot that goes away with a task in it, after a rescuer may have been there: the task ends once, run or cancelled.
+#[test]
+fn drop_after_rescue() {
+    check(3, || {
+        let (scheduler, runs) = (Scheduler::new(), StdArc::<AtomicUsize>::default());
+        let slot = Arc::new(NextSlot::new());
+        let (task, handle) = counted(&scheduler, &runs);
+        assert!(slot.put(task).is_none());
+        let other = slot.clone();
+        let rescuer = thread::spawn(move || other.take().map(Runnable::run));
+        drop(slot);
+        rescuer.join().unwrap();
+        assert!(handle.is_finished());
+        assert!(runs.load(SeqCst) <= 1);
+    });
+}
