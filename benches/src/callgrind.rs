@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crate::child::{Child, ChildError};
 use crate::peer::PeerId;
-use crate::rows::echo::{Server, echo_role};
+use crate::server::{Server, echo_role};
 
 /// Far more than a run takes, as a hang is to end some day.
 const PATIENCE: Duration = Duration::from_secs(300);

@@ -17,8 +17,13 @@
 //! # Where things are
 //! [`rows`]: one file a group of rows; its head says which question it answers and what would mislead. [`goal`]:
 //! what a row is meant to reach. [`report`]: medians, the table, the CSV. [`serve`] and [`load`]: both ends of the
-//! echo and HTTP rows. [`roles`]: what a child does. [`callgrind`]: instruction counts, which are stable enough
-//! to gate on where times are not.
+//! echo and HTTP rows; [`server`]: how a row holds a server. [`roles`]: what a child does. [`callgrind`]:
+//! instruction counts, which are stable enough to gate on where times are not.
+//!
+//! # Which profile
+//! With `lto = "fat"` and one codegen unit `rt` and tokio both need about a sixth fewer instructions, since the crates of
+//! either are split. So compare figures of one profile only; `CARGO_PROFILE_RELEASE_LTO=fat` and
+//! `CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1` in the environment try the other (`CARGO_PROFILE_BENCH_...` for the table).
 //!
 //! Channels between tasks are `futures-channel`'s for all peers, so that a row compares schedulers and not channels.
 
@@ -32,4 +37,5 @@ pub mod report;
 pub mod roles;
 pub mod rows;
 pub mod serve;
+pub mod server;
 pub mod usage;

@@ -301,7 +301,7 @@ fn write_csv(file: &mut impl io::Write, cell: &Cell) -> io::Result<()> {
             let Metric { name, unit, .. } = cell.metric;
             writeln!(
                 file,
-                "{},{},{name},{unit},{peer},{round},{sample}",
+                "\"{}\",{},{name},{unit},{peer},{round},{sample}",
                 cell.row, cell.workers
             )?;
         }

@@ -7,12 +7,12 @@
 
 use std::process::Command;
 
-use super::echo::Server;
 use crate::child::ChildError;
 use crate::goal::Goal;
 use crate::options::Options;
 use crate::peer::PeerId;
 use crate::report::{Metric, Report};
+use crate::server::Server;
 
 const CPU: Metric = Metric {
     name: "CPU",

@@ -6,11 +6,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::echo::Pair;
 use crate::goal::Goal;
 use crate::options::Options;
 use crate::peer::PeerId;
 use crate::report::{Metric, Report};
+use crate::server::Server;
 
 const METRIC: Metric = Metric {
     name: "CPU",
@@ -31,7 +31,7 @@ pub fn row(options: &Options, report: &mut Report) {
         .into_iter()
         .filter(|peer| options.peers.contains(peer))
     {
-        let up = Pair::server(peer, workers, 64, 10_000).and_then(|server| {
+        let up = Server::echo(peer, workers, 64, 10_000).and_then(|server| {
             let client = server.client(5_000, 64)?;
             Ok((server, client))
         });

@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::Micro;
-use super::echo::Pair;
 use crate::goal::Goal;
 use crate::options::Options;
 use crate::peer::{Peer, PeerId, on_worker};
 use crate::report::{Metric, Report};
 use crate::serve::FOREVER;
+use crate::server::Server;
 use crate::{usage, with_peer};
 
 /// The rows of this file that need no client.
@@ -102,7 +102,7 @@ pub fn connections(options: &Options, report: &mut Report) {
     }
     let workers = options.workers.iter().copied().max().unwrap_or(1);
     report.measure(ROW, workers, &PeerId::RUNTIMES, 1, &[METRIC], |peer| {
-        let mut server = Pair::server(peer, workers, 64, 0)?;
+        let mut server = Server::echo(peer, workers, 64, 0)?;
         // As above: the first hundred build what is built once.
         let _first = server.client(100, 64)?;
         let before = server.resident()?;

@@ -8,12 +8,12 @@
 
 use std::path::PathBuf;
 
-use super::echo::{Server, echo_role};
 use crate::child::ChildError;
 use crate::goal::Goal;
 use crate::options::Options;
 use crate::peer::PeerId;
 use crate::report::{Metric, Report};
+use crate::server::{Server, echo_role};
 
 const METRIC: Metric = Metric {
     name: "calls",
