@@ -5,7 +5,7 @@ use std::future::{pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, ThreadId};
@@ -350,6 +350,7 @@ fn a_wake_from_elsewhere_during_or_after_the_drop_drops_nothing_there() {
 
 #[test]
 fn a_set_that_is_leaked_leaks_its_futures_and_takes_wakes() {
+    static LEAKED: AtomicPtr<LocalSet> = AtomicPtr::new(std::ptr::null_mut());
     within_limit(|| {
         let drops: Arc<Mutex<Vec<ThreadId>>> = Arc::default();
         let gate = Arc::new(Gate::default());
@@ -362,7 +363,8 @@ fn a_set_that_is_leaked_leaks_its_futures_and_takes_wakes() {
                 inner.wait().await;
             }));
             block_on(set.run_until(yield_now()));
-            std::mem::forget(set);
+            // Never dropped, and found by a leak checker.
+            LEAKED.store(Box::into_raw(Box::new(set)), SeqCst);
         })
         .join()
         .expect("no panic");
