@@ -4,8 +4,8 @@
 //! cargo bench -p rt-benches -- --quick             the whole table within two minutes
 //! cargo bench -p rt-benches -- echo --workers 1    only rows whose name contains `echo`, one worker
 //! cargo bench -p rt-benches -- --csv table.csv     every sample of every cell as CSV as well
-//! cargo run --release -p rt-benches --bin instructions -- --peer tokio
-//! cargo run --release -p rt-benches --bin instructions -- --gate
+//! cargo run --profile bench -p rt-benches --bin instructions -- --peer tokio
+//! cargo run --profile bench -p rt-benches --bin instructions -- --gate
 //! ```
 //!
 //! # How a cell is measured
@@ -21,9 +21,8 @@
 //! instruction counts, which are stable enough to gate on where times are not.
 //!
 //! # Which profile
-//! With `lto = "fat"` and one codegen unit `rt` and tokio both need about a sixth fewer instructions, since the crates of
-//! either are split. So compare figures of one profile only; `CARGO_PROFILE_RELEASE_LTO=fat` and
-//! `CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1` in the environment try the other (`CARGO_PROFILE_BENCH_...` for the table).
+//! The bench profile: `lto = "fat"` and one codegen unit, as a user who cares for speed compiles. All peers need about a
+//! sixth fewer instructions with it than in the plain release profile, so compare figures of one profile only.
 //!
 //! Channels between tasks are `futures-channel`'s for all peers, so that a row compares schedulers and not channels.
 
