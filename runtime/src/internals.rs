@@ -17,7 +17,7 @@ pub mod time {
 pub mod task {
     pub use crate::task::error::PanicReport;
     pub use crate::task::header::Header;
-    pub use crate::task::raw::TaskRef;
+    pub use crate::task::raw::{Runnable, TaskRef};
     pub use crate::task::schedule::{Meta, NewTask, Schedule, new_task, spawn_listed};
     pub use crate::task::wake_queue::WakeQueue;
 }

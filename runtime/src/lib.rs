@@ -48,5 +48,10 @@ pub mod io {
     }
 }
 
+/// Channels and locks. More of them come with the next version.
+pub mod sync {
+    pub use rt_sync::oneshot;
+}
+
 pub use crate::runtime::{block_in_place, bridge, spawn, spawn_blocking, spawn_compute, spawn_pinned, try_bridge};
 pub use rt_macros::{main, test};

@@ -4,10 +4,10 @@ use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use super::handle::spawn_on;
+use super::handle::BOX_FROM;
 use super::{BlockOnError, Handle};
-use crate::context;
-use crate::scheduler::lend;
+use crate::context::{self, Place};
+use crate::scheduler::{Home, lend};
 use crate::task::{JoinHandle, Meta};
 
 /// Spawns a task on the runtime of this thread. It starts without being awaited.
@@ -34,9 +34,22 @@ where
     F::Output: Send + 'static,
 {
     let meta = Meta::here();
-    match context::current() {
-        Some(shared) => spawn_on(&shared, future, meta),
+    match context::place() {
+        Some(place) if size_of::<F>() > BOX_FROM => spawn_at(place, Box::pin(future), meta),
+        Some(place) => spawn_at(place, future, meta),
         None => no_runtime("rt::spawn"),
+    }
+}
+
+#[inline]
+fn spawn_at<F>(place: Place, future: F, meta: Meta) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    match place {
+        Place::Seat(seat) => Home(seat).spawn(future, meta),
+        Place::Runtime(shared) => shared.spawn(future, meta),
     }
 }
 

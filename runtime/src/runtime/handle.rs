@@ -71,7 +71,11 @@ impl Handle {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        spawn_on(&self.shared, future, meta)
+        if size_of::<F>() > BOX_FROM {
+            self.shared.spawn(Box::pin(future), meta)
+        } else {
+            self.shared.spawn(future, meta)
+        }
     }
 
     /// Runs a closure that blocks: see [`rt::spawn_blocking`](crate::spawn_blocking).
@@ -180,18 +184,9 @@ impl Handle {
     }
 }
 
-/// Above this size a future is boxed before it goes through the calls of a spawn, so that it never lies on the stack
-/// twice. A memory copy of 2 kB costs about as much as the second allocation.
-const BOX_FROM: usize = 2048;
-
-#[inline]
-pub(super) fn spawn_on<F>(shared: &Arc<Shared>, future: F, meta: Meta) -> JoinHandle<F::Output>
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
-    if size_of::<F>() > BOX_FROM { shared.spawn(Box::pin(future), meta) } else { shared.spawn(future, meta) }
-}
+/// Above this size, in bytes, a future is boxed before it goes through the calls of a spawn, so that it never lies on the
+/// stack twice. A memory copy of 2 kB costs about as much as the second allocation.
+pub(super) const BOX_FROM: usize = 2048;
 
 impl fmt::Debug for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

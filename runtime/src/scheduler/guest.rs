@@ -23,10 +23,6 @@ use super::{Seat, Shared};
 use crate::context::{self, Context, Phase, Sitting};
 use crate::time;
 
-/// The runtime closed before the root future was done.
-#[derive(Debug)]
-pub(crate) struct Closed;
-
 /// Why `block_on` cannot begin.
 #[derive(Debug)]
 pub(crate) enum Refused {
@@ -166,8 +162,7 @@ pub(super) fn leave_guest(seat: &Arc<Seat>, core: Box<super::Core>) {
         shared.injector.push(task);
         left = true;
     };
-    core.found.take().map_or((), &mut inject);
-    seat.next.take().map_or((), &mut inject);
+    core.found.take().into_iter().chain(seat.next.take()).for_each(&mut inject);
     while let Some(task) = core.queue.pop() {
         inject(task);
     }

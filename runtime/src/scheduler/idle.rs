@@ -16,7 +16,8 @@
 //! One fence comes first: either the look at 3 sees the task, or the look at C sees the bit.
 //!
 //! The same pair with the count of the searching: a searcher that found nothing gives its count up (and sets its bit in
-//! the same exchange) before its last look, so whoever trusted the count has queued its task before that look.
+//! the same exchange) before its last look, so whoever trusted the count has queued its task before that look. A searcher
+//! that found something and was the last to search does the same: count down, fence, look, and a claim if there is more.
 //!
 //! # Where it comes from
 //! Go's scheduler (the last searcher looks again) and its followers. Setting the bit first and looking afterwards, so
@@ -149,11 +150,17 @@ impl Idle {
         before & bit(worker) == 0
     }
 
-    /// The worker does not search any more. `true`: it was the last.
+    /// The worker does not search any more. `true`: it was the last, and looks at the queues once more: a task may have
+    /// come in whose owner relied on this search.
     pub fn stop_searching(&self, worker: usize) -> bool {
         let before = self.update(worker, |word, _| word - SEARCHING);
         debug_assert!(before >= SEARCHING, "more workers stopped searching than had begun");
-        before < 2 * SEARCHING
+        let last = before < 2 * SEARCHING;
+        if last {
+            // Pairs with the fence in `claim`: who trusted the count has queued its task before the caller's next look.
+            fence(SeqCst);
+        }
+        last
     }
 
     /// Workers that sleep now. For metrics and the monitor.

@@ -64,7 +64,7 @@ use crate::blocking::{self, Pool};
 use crate::runtime::config::Config;
 use crate::runtime::panics::{self, Unretrieved};
 use crate::context::{self, Context, Phase};
-use crate::task::Runnable;
+use crate::task::{Meta, Runnable};
 use crate::time::{self, Clock, Timers};
 
 pub(crate) use self::remote::Home;
@@ -215,6 +215,21 @@ fn pool_config(
     });
     let clock = clock.clone();
     pool.inhibit = Some(Arc::new(move || Box::new(clock.inhibit())));
+    let weak = shared.clone();
+    pool.later = Some(Arc::new(move |delay, again| {
+        let Some(shared) = weak.upgrade() else { return };
+        if shared.clock.is_paused() {
+            // The closure that waits keeps virtual time from passing: ask at once, and fail if there is no thread yet.
+            return again();
+        }
+        drop(shared.spawn(
+            async move {
+                time::sleep(delay).await;
+                again();
+            },
+            Meta::here(),
+        ));
+    }));
     let weak = shared.clone();
     pool.panicked = Arc::new(move |report, handle_alive| {
         if let Some(shared) = weak.upgrade() {

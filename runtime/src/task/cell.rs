@@ -12,7 +12,7 @@ use rt_sync::primitive::atomic::AtomicU32;
 use rt_sync::primitive::cell::UnsafeCell;
 use rt_sync::wait::WaitSlot;
 
-use super::header::{Header, Vtable};
+use super::header::{Header, Links, Vtable};
 use super::state::State;
 use super::{Id, JoinError, Schedule};
 
@@ -50,6 +50,7 @@ impl<F: Future, S: Schedule> Cell<F, S> {
                 wait: WaitSlot::new(),
                 polls: AtomicU32::new(0),
                 list_key: AtomicU32::new(0),
+                links: UnsafeCell::new(Links::default()),
                 id,
                 site,
                 name: name.map(Box::new),

@@ -24,8 +24,10 @@ pub struct Header {
     pub(crate) wait: WaitSlot,
     /// How often the task was polled. Written by the holder of `RUNNING`; wraps.
     pub(crate) polls: AtomicU32,
-    /// Where the task lies in its live list. Written once, before the task is shared.
+    /// Where the task lies in the live list of its scheduler, if that is a table. Written once, before the task is shared.
     pub(crate) list_key: AtomicU32,
+    /// Neighbours in the live list, if that is linked: they belong to the holder of its lock.
+    pub(crate) links: UnsafeCell<Links>,
     pub(crate) id: Id,
     /// Where the task was spawned.
     pub(crate) site: &'static Location<'static>,
@@ -61,4 +63,11 @@ impl fmt::Debug for Header {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Task").field("id", &self.id).field("state", &self.state).finish_non_exhaustive()
     }
+}
+
+/// Neighbours in a live list.
+#[derive(Debug, Default)]
+pub(crate) struct Links {
+    pub(crate) previous: Option<NonNull<Header>>,
+    pub(crate) next: Option<NonNull<Header>>,
 }

@@ -51,14 +51,13 @@ pub use self::id::{Id, id, try_id};
 pub use self::join::{AbortHandle, JoinHandle};
 pub use self::join_set::JoinSet;
 pub use self::local::{LocalEnterGuard, LocalSet, RunUntil, spawn_local};
-pub use self::raw::Runnable;
 pub use self::task_local::{AccessError, LocalKey};
 pub use self::yield_now::{YieldNow, yield_now};
 pub use crate::runtime::{block_in_place, spawn, spawn_blocking};
 
 pub(crate) use self::error::PanicReport;
-pub(crate) use self::header::Header;
-pub(crate) use self::raw::TaskRef;
+pub(crate) use self::header::{Header, Links};
+pub(crate) use self::raw::{Runnable, TaskRef};
 pub(crate) use self::schedule::{Meta, NewTask, Schedule, new_task, spawn_listed};
 
 /// Futures of this module, at tokio's path.
@@ -66,8 +65,6 @@ pub mod futures {
     pub use super::task_local::TaskLocalFuture;
 }
 
-/// The size of a task beyond its future, in bytes: header and scheduler handle.
-pub(crate) const OVERHEAD: usize = size_of::<Header>() + size_of::<usize>();
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
-use std::mem;
+use std::mem::{self, ManuallyDrop};
 use std::ptr::NonNull;
 
 use super::cell::Cell;
@@ -28,16 +28,19 @@ impl TaskRef {
         Self(ptr)
     }
 
-    pub(super) fn into_raw(self) -> NonNull<Header> {
+    #[inline]
+    pub(crate) fn into_raw(self) -> NonNull<Header> {
         let ptr = self.0;
         mem::forget(self);
         ptr
     }
 
-    /// Gives the reference to somebody who counts on it.
-    #[inline]
-    pub(crate) fn forget(self) {
-        mem::forget(self);
+    /// A reference that is somebody else's, to look at.
+    ///
+    /// # Safety
+    /// The task stays alive while the value is used: its owner keeps the reference.
+    pub(crate) unsafe fn borrow(ptr: NonNull<Header>) -> ManuallyDrop<Self> {
+        ManuallyDrop::new(Self(ptr))
     }
 
     pub(super) fn as_ptr(&self) -> NonNull<Header> {

@@ -279,16 +279,6 @@ impl State {
         self.0.load(Acquire) & COMPLETE != 0
     }
 
-    /// Whether somebody polls the task, or drops its future, at this moment.
-    pub(crate) fn is_running(&self) -> bool {
-        self.0.load(Relaxed) & RUNNING != 0
-    }
-
-    /// Whether the task waits in a queue for its turn.
-    pub(crate) fn is_scheduled(&self) -> bool {
-        self.0.load(Relaxed) & SCHEDULED != 0
-    }
-
     /// One more reference.
     #[inline]
     pub(super) fn ref_inc(&self) {

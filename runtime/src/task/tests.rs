@@ -77,7 +77,9 @@ fn poll_now<F: Future + Unpin>(mut future: F) -> Poll<F::Output> {
 
 #[test]
 fn the_overhead_stays_within_128_bytes() {
-    assert!(OVERHEAD <= 96, "{OVERHEAD}");
+    // Header and scheduler; the stage adds a tag to the future.
+    let overhead = size_of::<Header>() + size_of::<usize>();
+    assert!(overhead <= 112, "{overhead}");
 }
 
 #[test]

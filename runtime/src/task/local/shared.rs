@@ -260,7 +260,7 @@ impl Schedule for Scheduler {
             return false;
         }
         // The caller drops this reference, at a moment when the header is no longer in use.
-        live.remove(key).forget();
+        live.remove(key).into_raw();
         true
     }
 
