@@ -11,7 +11,7 @@ use loom::thread;
 
 use rt::internals::scheduler::{Idle, Park, Rest};
 use rt_sync::primitive::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use rt_sync::primitive::{Arc, Mutex};
+use rt_sync::primitive::{Arc, Condvar, Mutex};
 
 fn check(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();
@@ -28,10 +28,17 @@ struct Runtime {
     left: AtomicUsize,
     /// Set by an event that is worker 0's own.
     event: AtomicBool,
+    /// Whether task 1 has run, for which task 0 keeps its thread waiting, if they meet.
+    met: Mutex<bool>,
+    meeting: Option<Condvar>,
 }
 
 impl Runtime {
     fn new(workers: usize, tasks: usize) -> Arc<Self> {
+        Self::with(workers, tasks, None)
+    }
+
+    fn with(workers: usize, tasks: usize, meeting: Option<Condvar>) -> Arc<Self> {
         Arc::new(Self {
             idle: Idle::new(workers),
             parks: (0..workers).map(|_| Park::new()).collect(),
@@ -39,6 +46,8 @@ impl Runtime {
             len: AtomicUsize::new(0),
             left: AtomicUsize::new(tasks),
             event: AtomicBool::new(false),
+            met: Mutex::new(false),
+            meeting,
         })
     }
 
@@ -72,7 +81,17 @@ impl Runtime {
     }
 
     /// The task runs; with the last of them the runtime closes.
-    fn run(&self, _task: u32) {
+    fn run(&self, task: u32) {
+        if let Some(meeting) = &self.meeting {
+            let mut met = self.met.lock();
+            if task == 1 {
+                *met = true;
+                meeting.notify_one();
+            }
+            while !*met {
+                met = meeting.wait(met);
+            }
+        }
         if self.left.fetch_sub(1, Relaxed) == 1 {
             for park in &self.parks {
                 park.unpark(|| ());
@@ -167,6 +186,26 @@ fn two_workers_against_a_spawner() {
 #[test]
 fn two_workers_against_two_tasks() {
     workers_against(2, 2, 2);
+}
+
+/// A task that keeps its worker waiting for the next one, which comes while that worker still counts as searching: it
+/// wakes another, since it was the last to search.
+#[test]
+fn the_last_searcher_wakes_another() {
+    check(2, || {
+        let runtime = Runtime::with(2, 2, Some(Condvar::new()));
+        let threads: Vec<_> = (0..2)
+            .map(|worker| {
+                let runtime = runtime.clone();
+                thread::spawn(move || runtime.work(worker, false))
+            })
+            .collect();
+        runtime.inject(0);
+        runtime.inject(1);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    });
 }
 
 /// A worker is claimed at the moment when an event of its own wakes it: it attends to that, and hands the search on.
