@@ -8,8 +8,10 @@ use std::future::Future;
 use std::sync::Arc as StdArc;
 
 use rt::internals::scheduler::{LiveTasks, Park};
-use rt::internals::task::{Header, Meta, NewTask, PanicReport, Schedule, new_task, spawn_listed};
-use rt::task::{JoinHandle, Runnable};
+use rt::internals::task::{
+    Header, Meta, NewTask, PanicReport, Runnable, Schedule, new_task, spawn_listed,
+};
+use rt::task::JoinHandle;
 use rt_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
 use rt_sync::primitive::{Arc, Mutex};
 

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use loom::thread;
 
 use rt::internals::scheduler::NextSlot;
-use rt::task::{JoinHandle, Runnable};
+use rt::internals::task::Runnable;
+use rt::task::JoinHandle;
 use rt_loom_tests::scheduler::Scheduler;
 use rt_sync::primitive::Arc;
 
