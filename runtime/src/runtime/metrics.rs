@@ -21,6 +21,8 @@ pub struct RuntimeMetrics {
     pub remote_schedules: u64,
     /// System calls made to wake a thread.
     pub unparks: u64,
+    /// Times that a thread turned the selector or the timers of another seat, whose own thread was held up.
+    pub helps: u64,
     /// The pool of `spawn_blocking`.
     pub blocking: PoolMetrics,
     /// The pool of `spawn_compute`.
@@ -103,6 +105,7 @@ impl RuntimeMetrics {
             injector_depth: shared.injector.len(),
             remote_schedules: shared.remote_schedules.get(),
             unparks: shared.unparks.get(),
+            helps: shared.helps.get(),
             blocking: PoolMetrics::of(&shared.blocking),
             compute: PoolMetrics::of(&shared.compute),
         }

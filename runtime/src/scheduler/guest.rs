@@ -40,7 +40,8 @@ impl Shared {
         if context::is_polling() {
             return Err(Refused::Nested);
         }
-        let mut root = RootFuture { future: pin!(future), flag: None, waker: Waker::noop().clone(), output: None };
+        let mut root =
+            RootFuture { future: pin!(Some(future)), flag: None, waker: Waker::noop().clone(), output: None };
         loop {
             if self.is_closed() {
                 return Err(Refused::Closed);
@@ -57,7 +58,10 @@ impl Shared {
                 let _context = context::enter(cx.clone());
                 let _selector = rt_io::context::enter(seat.wakeup.selector.get().cloned(), true);
                 let _timers = time::current::enter(seat.timers.clone());
-                let exit = Loop::new(&cx, &seat, true).run(&mut root);
+                let mut root = DropInside { root: &mut root, goes_on: false };
+                let exit = Loop::new(&cx, &seat, true).run(root.root);
+                root.goes_on = matches!(exit, Exit::Lent | Exit::Wanted);
+                drop(root);
                 if exit == Exit::Closed {
                     shutdown::end_seat(&cx, &seat, true);
                 }
@@ -94,7 +98,8 @@ impl Shared {
 }
 
 struct RootFuture<'a, F: Future> {
-    future: Pin<&'a mut F>,
+    /// `None` once it was dropped.
+    future: Pin<&'a mut Option<F>>,
     flag: Option<Arc<RootFlag>>,
     waker: Waker,
     output: Option<F::Output>,
@@ -117,7 +122,10 @@ impl<F: Future> Root for RootFuture<'_, F> {
         }
         let _budget = Budget(coop::start());
         let mut cx = TaskContext::from_waker(&self.waker);
-        match self.future.as_mut().poll(&mut cx) {
+        let Some(future) = self.future.as_mut().as_pin_mut() else {
+            unreachable!("the loop ends with the root future");
+        };
+        match future.poll(&mut cx) {
             Poll::Ready(output) => {
                 self.output = Some(output);
                 true
@@ -128,6 +136,22 @@ impl<F: Future> Root for RootFuture<'_, F> {
 
     fn is_ready(&self) -> bool {
         self.flag.as_ref().is_some_and(|flag| flag.is_set())
+    }
+}
+
+/// Drops the root future while the thread is still in the runtime, for the sake of its destructors: when it is done,
+/// when the runtime closes, and when it unwinds.
+struct DropInside<'a, 'b, F: Future> {
+    root: &'a mut RootFuture<'b, F>,
+    goes_on: bool,
+}
+
+impl<F: Future> Drop for DropInside<'_, '_, F> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.goes_on {
+            self.root.future.set(None);
+        }
     }
 }
 
@@ -172,6 +196,9 @@ pub(super) fn leave_guest(seat: &Arc<Seat>, core: Box<super::Core>) {
     shared.seats.put_free(seat.clone());
     if left {
         shared.notify_injected();
+    }
+    if shared.is_closed() {
+        shutdown::end_left(seat);
     }
     if !shared.is_current_thread() && seat.has_sources() {
         shared.monitor.watch_guests();

@@ -19,7 +19,8 @@
 //!
 //! # Who helps whom
 //! A worker out of work looks at the injector and at every other seat (`idle.rs` says why nothing is lost). A guest
-//! looks at neither, since the N workers are the capacity; but they steal from it. A task that blocks its thread on
+//! looks at neither, since the N workers are the capacity; but they steal from it. A worker that is about to sleep, and
+//! the monitor, turn the selector and the timers of a seat that has not done so for a while (`help.rs`). A task that blocks its thread on
 //! purpose lends the seat to a stand-in (`lend.rs`). The monitor (`monitor.rs`) wakes helpers for a seat that is stuck,
 //! and gives a stand-in to a guest seat whose thread has left while sockets or timers are registered with it.
 //!
@@ -32,6 +33,7 @@
 //! See `shutdown.rs`.
 
 pub(crate) mod guest;
+mod help;
 pub(crate) mod idle;
 pub(crate) mod launch;
 pub(crate) mod lend;
@@ -49,7 +51,7 @@ mod worker;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crossbeam_deque::Injector;
@@ -78,6 +80,8 @@ pub(crate) const MOST_FROM_SLOT: u32 = 3;
 pub(crate) struct Shared {
     /// Unique in the process.
     pub(crate) id: u64,
+    /// From when [`Seat::selected_at`] counts.
+    started: Instant,
     pub(crate) name: Arc<str>,
     /// N. Zero is the current-thread flavour.
     pub(crate) workers: usize,
@@ -100,6 +104,8 @@ pub(crate) struct Shared {
     first: OnceLock<(Arc<Wakeup>, ModelArc<Timers>)>,
     pub(crate) remote_schedules: metrics::Count,
     pub(crate) unparks: metrics::Count,
+    /// Times that somebody turned the selector or the timers of another seat, with effect.
+    pub(crate) helps: metrics::Count,
 }
 
 impl Shared {
@@ -121,6 +127,7 @@ impl Shared {
             blocking_config.keep_alive = keep_alive;
             Self {
                 id,
+                started: Instant::now(),
                 name,
                 workers,
                 seats: Seats::new(),
@@ -136,6 +143,7 @@ impl Shared {
                 first: OnceLock::new(),
                 remote_schedules: metrics::Count::default(),
                 unparks: metrics::Count::default(),
+                helps: metrics::Count::default(),
                 clock,
                 config,
             }

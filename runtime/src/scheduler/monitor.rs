@@ -2,6 +2,7 @@
 //!
 //! It sleeps while every worker does. Else, each [`TICK`], it looks at every seat that is awake and has not begun a turn
 //! since the last look, that is, whose thread is inside one long poll or in a run of them:
+//! - its selector and its timers are turned (`help.rs`);
 //! - a task in its next slot, which no thief can reach, is moved to the injector;
 //! - a backlog in its queue wakes a worker, in case the seat had no occasion to do so.
 //!
@@ -14,7 +15,7 @@ use std::io;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::lend::Job;
 use super::shutdown::Latch;
@@ -127,6 +128,7 @@ fn is_awake(seat: &Seat) -> bool {
 }
 
 fn rescue(shared: &Shared, seat: &Seat) {
+    seat.help(Instant::now());
     if let Some(task) = seat.next.take() {
         shared.inject(task);
     } else if !seat.stealer.is_empty() && shared.idle.has_sleeper() {

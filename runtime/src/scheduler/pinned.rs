@@ -69,9 +69,11 @@ struct Pinned(Arc<Seat>);
 
 impl Schedule for Pinned {
     fn schedule(&self, task: Runnable) {
-        self.0.inbox.push(task);
+        // Cloned: the task, and with it this handle, may be gone as soon as it is in the inbox.
+        let seat = self.0.clone();
+        seat.inbox.push(task);
         // The thread itself looks into the inbox before it sleeps; another one is told.
-        self.0.wakeup.unpark();
+        seat.wakeup.unpark();
     }
 
     fn release(&self, task: &Header) -> bool {

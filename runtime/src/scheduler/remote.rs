@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use super::{Seat, Shared};
+use super::{Seat, Shared, shutdown};
 use crate::context::{self, Place};
 use crate::runtime::panics;
 use crate::task::{Header, JoinHandle, Meta, PanicReport, Runnable, Schedule, new_task, spawn_listed};
@@ -32,7 +32,8 @@ impl Schedule for Home {
             _ => Some(task),
         });
         if let Some(task) = rejected {
-            shared.inject(task);
+            // Cloned: the task, and with it this handle, may be gone as soon as it is in the injector.
+            Arc::clone(shared).inject(task);
         }
     }
 
@@ -44,7 +45,8 @@ impl Schedule for Home {
             _ => Some(task),
         });
         if let Some(task) = rejected {
-            shared.inject(task);
+            // Cloned: the task, and with it this handle, may be gone as soon as it is in the injector.
+            Arc::clone(shared).inject(task);
         }
     }
 
@@ -118,6 +120,11 @@ impl Shared {
     pub(crate) fn notify_injected(&self) {
         if let Some(index) = self.idle.claim() {
             self.unpark(index);
+        }
+        // After the last emptying of the injector at shutdown. The fence of `claim` pairs with that of `finish`: either
+        // the task is found there, or the end is seen here.
+        if self.seats.is_closed() {
+            shutdown::drain_injector(self);
         }
     }
 

@@ -13,12 +13,12 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU32};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::{Arc, OnceLock};
 
 use crossbeam_deque::{Stealer, Worker};
 use rt_io::driver::{self, Driver};
-use rt_sync::primitive::Arc as ModelArc;
+use rt_sync::primitive::{Arc as ModelArc, Condvar, Mutex};
 use rt_sync::primitive::atomic::AtomicBool as ModelBool;
 use rt_sync::primitive::atomic::Ordering::{AcqRel, Acquire};
 
@@ -47,8 +47,15 @@ pub(crate) struct Seat {
     pub(crate) inbox: Inbox,
     pub(crate) root: Arc<RootFlag>,
     pub(crate) counters: Counters,
+    /// The selector's turning half. The sitter holds the lock while it selects; others only try it, when the sitter has
+    /// not selected for a while (`help.rs`).
+    pub(crate) driver: Mutex<Driver>,
     /// Bumped by every turn: the monitor sees by it who is stuck.
     pub(crate) turn: AtomicU32,
+    /// Nanoseconds of a mean poll, as of late: see `worker.rs`. Written by the sitter.
+    pub(crate) mean_poll: AtomicU64,
+    /// When the sitter last came from its selector or was about to go there, in ns since the runtime's start.
+    pub(crate) selected_at: AtomicU64,
     /// Set when the owner wants its seat back from a stand-in.
     pub(crate) wanted: AtomicBool,
     /// The core, while nobody sits.
@@ -146,7 +153,6 @@ impl std::task::Wake for RootFlag {
 /// The half of a seat that only its sitter has.
 pub(crate) struct Core {
     pub(crate) queue: Worker<Runnable>,
-    pub(crate) driver: RefCell<Option<Driver>>,
     /// Tasks woken during their own poll: they go to the back of the queue after the next select.
     pub(crate) deferred: RefCell<Vec<Runnable>>,
     /// What a search brought; polled first.
@@ -159,8 +165,6 @@ pub(crate) struct Core {
     pub(crate) since_injector: Cell<u32>,
     /// Most polls between two selects, so that they take about 100 µs: see `worker.rs`.
     pub(crate) most_polls: Cell<u32>,
-    /// Nanoseconds of a mean poll, as of late: see `worker.rs`.
-    pub(crate) mean_poll: Cell<u64>,
     /// State of the generator that picks the first victim of a search.
     pub(crate) random: Cell<u32>,
 }
@@ -178,12 +182,6 @@ impl Core {
         let none = found.is_none();
         self.found.set(found);
         none && self.queue.is_empty() && self.deferred.borrow().is_empty()
-    }
-
-    /// Whether what lies in the queue takes longer than waking somebody for it costs.
-    #[inline]
-    pub(crate) fn is_worth_waking(&self) -> bool {
-        self.queue.len() as u64 * self.mean_poll.get() >= super::worker::WAKE_COST
     }
 
     /// A number below `limit`.
@@ -207,7 +205,7 @@ impl Sitting {
         } else if let Some(displaced) = self.seat.next.put(task) {
             self.core.queue.push(displaced);
             // Rule 5. Unfenced: what is missed here is seen once a turn.
-            if self.seat.shared.idle.has_sleeper() && self.core.is_worth_waking() {
+            if self.seat.shared.idle.has_sleeper() && self.seat.backlog() >= super::worker::WAKE_COST {
                 self.seat.shared.notify(&self.seat);
             }
         }
@@ -215,6 +213,12 @@ impl Sitting {
 }
 
 impl Seat {
+    /// How long what lies in the queue is going to take, in ns: a guess.
+    #[inline]
+    pub(crate) fn backlog(&self) -> u64 {
+        self.stealer.len() as u64 * self.mean_poll.load(Relaxed)
+    }
+
     pub(crate) fn new(shared: Arc<Shared>, index: usize, idle_index: Option<usize>) -> std::io::Result<Arc<Self>> {
         let wakeup = Arc::new(Wakeup::new());
         let (driver, handle) = Driver::new(shared.name.clone())?;
@@ -234,14 +238,12 @@ impl Seat {
         let stealer = queue.stealer();
         let core = Core {
             queue,
-            driver: RefCell::new(Some(driver)),
             deferred: RefCell::new(Vec::new()),
             found: Cell::new(None),
             streak: Cell::new(0),
             since_select: Cell::new(0),
             since_injector: Cell::new(0),
             most_polls: Cell::new(shared.config.event_interval),
-            mean_poll: Cell::new(super::worker::FIRST_GUESS),
             random: Cell::new(0x9e37_79b9 ^ (index as u32 + 1)),
         };
         Ok(Arc::new(Self {
@@ -256,7 +258,10 @@ impl Seat {
             live: LiveTasks::new(),
             inbox: Inbox::new(),
             counters: Counters::default(),
+            driver: Mutex::new(driver),
             turn: AtomicU32::new(0),
+            mean_poll: AtomicU64::new(super::worker::FIRST_GUESS),
+            selected_at: AtomicU64::new(0),
             wanted: AtomicBool::new(false),
             resting: Mutex::new(Some(Box::new(core))),
             returned: Condvar::new(),
@@ -265,23 +270,23 @@ impl Seat {
 
     /// Takes the core, if nobody sits.
     pub(crate) fn sit(&self) -> Option<Box<Core>> {
-        self.resting.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.resting.lock().take()
     }
 
     /// Takes the core as soon as its present sitter gives it back.
     pub(crate) fn sit_when_free(&self) -> Box<Core> {
-        let mut resting = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut resting = self.resting.lock();
         loop {
             if let Some(core) = resting.take() {
                 return core;
             }
-            resting = self.returned.wait(resting).unwrap_or_else(PoisonError::into_inner);
+            resting = self.returned.wait(resting);
         }
     }
 
     /// Gives the core back.
     pub(crate) fn rise(&self, core: Box<Core>) {
-        let before = self.resting.lock().unwrap_or_else(PoisonError::into_inner).replace(core);
+        let before = self.resting.lock().replace(core);
         debug_assert!(before.is_none(), "a seat has one core");
         self.returned.notify_all();
     }
@@ -327,6 +332,6 @@ impl fmt::Debug for Seat {
 impl Seat {
     /// Whether nobody sits.
     pub(crate) fn is_free(&self) -> bool {
-        self.resting.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.resting.lock().is_some()
     }
 }

@@ -1,6 +1,6 @@
 //! Every seat of a runtime: a list that only grows, read without a lock by whoever keeps a copy.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::seat::Seat;
@@ -12,6 +12,8 @@ pub(crate) struct Seats {
     len: AtomicUsize,
     /// Guest seats on which nobody sits, the last left on top.
     free: Mutex<Vec<Arc<Seat>>>,
+    /// Set under the lock of `list`, so that shutdown sees every seat that was added before.
+    closed: AtomicBool,
 }
 
 /// A worker's copy of the list.
@@ -19,16 +21,18 @@ pub(crate) struct Snapshot(Arc<[Arc<Seat>]>);
 
 impl Seats {
     pub(crate) fn new() -> Self {
-        Self { list: RwLock::new(Arc::new([])), len: AtomicUsize::new(0), free: Mutex::new(Vec::new()) }
+        Self { list: RwLock::new(Arc::new([])), len: AtomicUsize::new(0), free: Mutex::new(Vec::new()), closed: AtomicBool::new(false) }
     }
 
-    /// Adds a seat that `make` makes for the next index.
+    /// Adds a seat that `make` makes for the next index. Once closed, the seat is its maker's alone.
     pub(crate) fn add<E>(&self, make: impl FnOnce(usize) -> Result<Arc<Seat>, E>) -> Result<Arc<Seat>, E> {
         let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
         let seat = make(list.len())?;
-        *list = list.iter().chain([&seat]).cloned().collect();
-        // Release: pairs with `refresh`.
-        self.len.store(list.len(), Ordering::Release);
+        if !self.is_closed() {
+            *list = list.iter().chain([&seat]).cloned().collect();
+            // Release: pairs with `refresh`.
+            self.len.store(list.len(), Ordering::Release);
+        }
         Ok(seat)
     }
 
@@ -68,7 +72,25 @@ impl Seats {
     }
 
     pub(crate) fn put_free(&self, seat: Arc<Seat>) {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(seat);
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        // `clear` has been here, or will find it closed: a seat left here would keep the runtime for ever.
+        if !self.is_closed() {
+            free.push(seat);
+        }
+    }
+
+    /// At shutdown: from now on no seat is added or given back.
+    pub(crate) fn close(&self) {
+        let list = self.list.write().unwrap_or_else(PoisonError::into_inner);
+        self.closed.store(true, Ordering::Relaxed);
+        drop(list);
+        // Pairs with the fence of `Idle::claim`: see `Shared::notify_injected`.
+        fence(Ordering::SeqCst);
+    }
+
+    #[inline]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
     }
 
     /// Lets go of every seat: seats and runtime hold each other, and shutdown ends that.

@@ -3,7 +3,8 @@
 //! 1. Refuse new work: `closed` is set, and each live list closes.
 //! 2. Cancel every task and drop its future on its own worker, while context, selector and timers still live, under no
 //!    lock of ours. A task that is being polled at this moment is cancelled when that poll ends.
-//! 3. Wait for the threads that turn loops, up to the grace.
+//! 3. Wait for the threads that turn loops, up to the grace. A thread that stays in one poll gets no say any more over
+//!    the other tasks of its seat: they are dropped on its behalf.
 //! 4. Wait for running blocking closures, up to the grace; then say which still run, and leave them.
 //! 5. Close timers and selectors: whoever still uses a socket of this runtime gets an error that names it.
 //! 6. Let go of the seats, so that runtime and seats do not keep each other alive.
@@ -15,6 +16,8 @@
 //! A spawn or a wake against the closing: see `live.rs`. A `Runnable` that is queued after its queue was emptied belongs
 //! to a task that is over, and is dropped with the queue.
 
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
@@ -24,6 +27,10 @@ use rt_sync::primitive::atomic::fence;
 
 use super::{Seat, Shared};
 use crate::context::{self, Context, Phase};
+
+/// How long a worker may take to come out of a poll before its other tasks are dropped on its behalf: what it waits for
+/// may be one of their destructors (pains B4).
+const HELP_AFTER: Duration = Duration::from_millis(50);
 
 /// Counts the threads that turn loops, and waits for their end.
 #[derive(Default)]
@@ -105,8 +112,10 @@ fn begin(shared: &Arc<Shared>) -> bool {
 fn finish(shared: &Arc<Shared>, grace: Duration) {
     let deadline = Instant::now().checked_add(grace).unwrap_or_else(|| Instant::now() + Duration::from_secs(86_400));
     // Destructors that ask for the runtime find it.
-    let cx = Context::new(shared.clone(), Phase::Entered);
-    let guard = context::enter(cx);
+    let guard = shared.enter(Phase::Entered);
+    // Refuses new closures, and drops those that wait.
+    shared.blocking.close();
+    shared.compute.close();
     while let Some(seat) = shared.seats.take_free() {
         // Guest seats on which nobody sits.
         close_tasks(&seat);
@@ -115,7 +124,14 @@ fn finish(shared: &Arc<Shared>, grace: Duration) {
             seat.rise(core);
         }
     }
-    let all_gone = shared.threads.wait(deadline);
+    let mut all_gone = shared.threads.wait(deadline.min(Instant::now() + HELP_AFTER));
+    if !all_gone {
+        for seat in shared.seats.snapshot().iter() {
+            close_tasks(seat);
+        }
+        all_gone = shared.threads.wait(deadline);
+    }
+    shared.seats.close();
     for seat in shared.seats.snapshot().iter() {
         // Again for all: a seat whose thread does not come back, or of a guest in a long poll.
         close_tasks(seat);
@@ -128,10 +144,7 @@ fn finish(shared: &Arc<Shared>, grace: Duration) {
         report_left(shared, grace, &running, all_gone);
     }
     for seat in shared.seats.snapshot().iter() {
-        seat.timers.close();
-        if let Some(selector) = seat.wakeup.selector.get() {
-            selector.close();
-        }
+        close_sources(seat);
     }
     shared.unretrieved.report_all(shared);
     shared.seats.clear();
@@ -145,6 +158,16 @@ fn report_left(shared: &Shared, grace: Duration, running: &[crate::blocking::Run
     }
     for closure in running {
         eprintln!("rt: runtime '{name}' closed after {grace:?} while a blocking closure still ran: {closure}");
+    }
+}
+
+/// Step 5 for one seat.
+fn close_sources(seat: &Seat) {
+    seat.timers.close();
+    let Some(selector) = seat.wakeup.selector.get() else { return };
+    // A foreign waker may panic; the panic hook has told of it.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| selector.close())) {
+        mem::forget(payload);
     }
 }
 
@@ -191,8 +214,17 @@ fn pop_any(seat: &Seat, core: &super::Core) -> Option<crate::task::Runnable> {
         .or_else(|| core.deferred.borrow_mut().pop())
 }
 
+/// A guest leaves a runtime that has closed: as `finish` does for the seats that it knows of.
+pub(super) fn end_left(seat: &Seat) {
+    // Destructors that ask for the runtime find it.
+    let _guard = context::enter(Context::new(seat.shared.clone(), Phase::Entered));
+    close_tasks(seat);
+    close_sources(seat);
+    drain_injector(&seat.shared);
+}
+
 /// Tasks in the injector belong to live lists that are closed by now, or will be: this thread may end them.
-fn drain_injector(shared: &Shared) {
+pub(super) fn drain_injector(shared: &Shared) {
     loop {
         match shared.injector.steal() {
             crossbeam_deque::Steal::Success(task) => drop(task),

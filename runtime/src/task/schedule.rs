@@ -14,6 +14,9 @@ use super::{Id, JoinError, JoinHandle, PanicReport, cell, harness, raw};
 /// Methods are called with the state word whole and no lock held; they must not panic.
 pub trait Schedule: Sized + 'static {
     /// The task was woken: put its `Runnable` where it will be polled.
+    ///
+    /// `self` lies in the task. Once another thread can take the `Runnable`, the task may run to its end and be freed:
+    /// whatever is used after that is cloned before.
     fn schedule(&self, task: Runnable);
 
     /// The task was woken during its own poll, which is over: it goes behind everything else.

@@ -235,14 +235,16 @@ impl Schedule for Scheduler {
     fn schedule(&self, task: Runnable) {
         match self.0.owner.get() {
             Some(local) => self.0.schedule_here(local, task),
-            None => self.0.schedule_from_elsewhere(task),
+            // Cloned: the task, and with it this handle, may be gone as soon as it is in the queue.
+            None => self.0.clone().schedule_from_elsewhere(task),
         }
     }
 
     fn schedule_again(&self, task: Runnable) {
         match self.0.owner.get() {
             Some(local) => local.again.borrow_mut().push_back(task),
-            None => self.0.schedule_from_elsewhere(task),
+            // Cloned: the task, and with it this handle, may be gone as soon as it is in the queue.
+            None => self.0.clone().schedule_from_elsewhere(task),
         }
     }
 

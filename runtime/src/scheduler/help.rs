@@ -1,0 +1,67 @@
+//! Turning the selector and the timers of a seat whose sitter does not: it is in a long poll, or its thread has lost its
+//! core to somebody else.
+//!
+//! Per-worker selectors turn one shared stall into one stall a worker, unless others help. Two do: a worker that has
+//! nothing to do, before it sleeps, and the monitor. What they wake goes to their own queue, or to the injector.
+//!
+//! # The race
+//! The sitter comes back while a helper turns its driver: the driver is behind a lock, which the sitter takes for each
+//! select and keeps while it sleeps in it. A helper only tries the lock, and never waits in the selector. Timers have a
+//! lock of their own; a timer fires for whoever comes first.
+//!
+//! # Where it comes from
+//! pains A1 and A2. On two cores with a busy load generator beside two workers the kernel takes a core away for some
+//! milliseconds now and then; without help the sockets of that worker wait all that time.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use super::{Seat, Shared};
+
+/// How long a seat must not have looked at its selector before somebody else does. A turn is about 100 µs; five times
+/// that says that something is wrong, and still nobody notices.
+const AFTER: Duration = Duration::from_micros(500);
+
+impl Shared {
+    /// A point in time as [`Seat::selected_at`] keeps it.
+    pub(super) fn stamp(&self, at: Instant) -> u64 {
+        u64::try_from(at.saturating_duration_since(self.started).as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+impl Seat {
+    /// The sitter is at its selector, or leaves it.
+    #[inline]
+    pub(super) fn note_selected(&self, at: Instant) {
+        self.selected_at.store(self.shared.stamp(at), Relaxed);
+    }
+
+    /// Turns selector and timers in the sitter's stead, if it has not for a while; what becomes ready is woken on this
+    /// thread. Whether anything was.
+    pub(super) fn help(&self, now: Instant) -> bool {
+        if self.wakeup.park.is_parked() {
+            return false;
+        }
+        let age = self.shared.stamp(now).saturating_sub(self.selected_at.load(Relaxed));
+        if u128::from(age) < AFTER.as_nanos() {
+            return false;
+        }
+        let mut woken = false;
+        if self.registrations() > 0
+            && let Some(mut driver) = self.driver.try_lock()
+        {
+            // A foreign waker may panic; that is not the helper's fault.
+            let turned = catch_unwind(AssertUnwindSafe(|| driver.turn_now()));
+            woken |= matches!(turned, Ok(Ok(turn)) if turn.events > 0);
+            self.note_selected(now);
+        }
+        if !self.timers.is_empty() {
+            woken |= self.timers.expire(now) > 0;
+        }
+        if woken {
+            self.shared.helps.add(1);
+        }
+        woken
+    }
+}
