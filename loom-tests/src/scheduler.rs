@@ -5,6 +5,8 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process;
 use std::sync::Arc as StdArc;
 
 use rt::internals::scheduler::{LiveTasks, Park};
@@ -13,11 +15,38 @@ use rt::internals::task::{
 };
 use rt::task::JoinHandle;
 use rt_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
+use rt_sync::primitive::cell::UnsafeCell;
 use rt_sync::primitive::{Arc, Mutex};
 
 /// Shared by the tasks, by whoever spawns and by whoever runs.
 #[derive(Clone)]
-pub struct Scheduler(Arc<Inner>);
+pub struct Scheduler(Arc<Inner>, Touch);
+
+/// Read through the scheduler of a task, written when the task is freed: loom sees whether all of the one comes before
+/// the other.
+struct Touch(UnsafeCell<()>);
+
+impl Touch {
+    fn new() -> Self {
+        Self(UnsafeCell::new(()))
+    }
+}
+
+impl Clone for Touch {
+    fn clone(&self) -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Touch {
+    fn drop(&mut self) {
+        // A task is freed under a `catch_unwind`, which would swallow what loom has to say.
+        let written = catch_unwind(AssertUnwindSafe(|| self.0.with_mut(|_| ())));
+        if written.is_err() {
+            process::abort();
+        }
+    }
+}
 
 struct Inner {
     ready: Mutex<VecDeque<Runnable>>,
@@ -41,13 +70,14 @@ impl Scheduler {
     }
 
     fn with(listed: bool) -> Self {
-        Self(Arc::new(Inner {
+        let inner = Inner {
             ready: Mutex::new(VecDeque::new()),
             park: Park::new(),
             live: LiveTasks::new(),
             listed,
             closed: AtomicBool::new(false),
-        }))
+        };
+        Self(Arc::new(inner), Touch::new())
     }
 
     /// Makes a task that is in no list, and leaves its first `Runnable` to the caller.
@@ -128,10 +158,13 @@ impl fmt::Debug for Scheduler {
 
 impl Schedule for Scheduler {
     fn schedule(&self, task: Runnable) {
-        self.push(task);
+        self.1.0.with(|_| ());
+        // Cloned: the task, and with it this handle, may be gone as soon as another thread can take it.
+        self.clone().push(task);
     }
 
     fn release(&self, task: &Header) -> bool {
+        self.1.0.with(|_| ());
         self.0.listed && self.0.live.remove(task)
     }
 

@@ -1,9 +1,12 @@
-#![cfg(rt_loom)]
 //! Models of the idle accounting (`rt/src/scheduler/idle.rs`): workers that sleep and search, with the real
 //! [`Idle`] and [`Park`], against whoever queues tasks.
 //!
 //! The queue is a list behind a lock; whether it is empty is told by a relaxed number beside it, so that the lock orders
 //! nothing and only the fences of the protocol do. A task that is left lying shows as a deadlock.
+//!
+//! Seen to fail: without the fence of `claim`, and without that of `rest` (every model); without that of
+//! `stop_searching` (`the_last_searcher_wakes_another`).
+#![cfg(rt_loom)]
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,8 @@
-#![cfg(rt_loom)]
 //! Models of the live list (`rt/src/scheduler/live.rs`) at shutdown: each task ends exactly once, and none is left.
+//!
+//! Seen to fail: an `insert` into a closed list (`spawn_against_close`: the task is left); an `end_poll` that does not
+//! look at `CANCELLED` (the same); a `claim` that does not take `RUNNING` (all).
+#![cfg(rt_loom)]
 
 use std::future::{pending, poll_fn};
 use std::pin::pin;

@@ -1,9 +1,11 @@
-#![cfg(rt_loom)]
 //! Models of the next slot (`rt/src/scheduler/next_slot.rs`) and of the way from it to the queue, against a rescuer and
 //! a thief.
 //!
 //! The queue behind the slot is a list behind a lock. Tasks are real ones, made by the owner: loom sees to it that
 //! whoever takes one has also got what lies in it.
+//!
+//! Seen to fail: `Relaxed` for `AcqRel` in `put` (`put_against_rescue_and_thief`).
+#![cfg(rt_loom)]
 
 use std::sync::Arc as StdArc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

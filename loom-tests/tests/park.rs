@@ -1,8 +1,11 @@
-#![cfg(rt_loom)]
 //! Models of a seat's sleep (`rt/src/scheduler/park.rs`), with both kinds of bed.
 //!
 //! What the sleeper waits for is a relaxed flag, so that only the park word orders it. The selector is a lock and a
 //! condition variable that remember a wake, as an eventfd does. A lost unpark shows as a deadlock.
+//!
+//! Seen to fail: `Acquire` for `AcqRel` in the exchange of `unpark` (every model); an `unpark` that notifies without
+//! having passed the lock (the models of the condition variable).
+#![cfg(rt_loom)]
 
 use std::time::Instant;
 

@@ -1,9 +1,13 @@
-#![cfg(rt_loom)]
 //! Models of the root future's waker (`RootFlag` in `rt/src/scheduler/seat.rs`) against the thread that sits in
 //! `block_on`.
 //!
 //! What the root future waits for is relaxed, so that only the flag and the park word order it. A lost wake shows as a
 //! deadlock.
+//!
+//! Seen to fail: a plain store for the exchange of `set`, even a sequentially consistent one (`wakes_of_two_threads` and
+//! `wakes_of_one_thread`: the poll takes the flag of the second wake and does not see what the first one published); a
+//! flag that is looked at by a load before it is set.
+#![cfg(rt_loom)]
 
 use std::sync::Arc as StdArc;
 use std::task::Waker;

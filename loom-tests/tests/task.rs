@@ -1,8 +1,14 @@
-#![cfg(rt_loom)]
 //! Models of the task's state word and of the rights that it hands out (`rt/src/task/state.rs`).
 //!
 //! Conditions are relaxed, so that only the state word orders them. loom checks every access to future, output and
 //! join waker, and that no task is leaked or freed twice.
+//!
+//! Seen to fail: a wake that sees `SCHEDULED` in a load and returns (`wake_against_run`); `end_poll` that does not look at
+//! `SCHEDULED` (the same, and joins); `Release` for `AcqRel` in `complete`, and a `take_join_waker` that succeeds after
+//! the end (`join_against_complete`: two threads at the join waker); a `store_join_waker` that succeeds after the end
+//! (joins hang); a `claim` that does not take `RUNNING` (`claim_against_poll_and_wake`); `Relaxed` in `ref_dec`
+//! (`waker_drop_against_complete`: the task is freed under who completes it).
+#![cfg(rt_loom)]
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -177,6 +183,22 @@ fn wake_after_completion() {
         other.join().unwrap();
         third.join().unwrap();
         assert_eq!(scheduler.run(), 0);
+        assert_eq!(drops.load(SeqCst), 1);
+    });
+}
+
+/// The last waker of a detached task is dropped while the task completes: it is freed after both.
+#[test]
+fn waker_drop_against_complete() {
+    check(3, || {
+        let (scheduler, flag, drops) = (Scheduler::new(), new_flag(), StdArc::default());
+        let (handle, waker) = waiting(&scheduler, &flag, &drops);
+        drop(handle);
+        flag.store(true, Relaxed);
+        waker.wake_by_ref();
+        let other = thread::spawn(move || drop(waker));
+        assert_eq!(scheduler.run(), 1);
+        other.join().unwrap();
         assert_eq!(drops.load(SeqCst), 1);
     });
 }

@@ -1,8 +1,11 @@
-#![cfg(rt_loom)]
 //! Two schedulers, each on a thread of its own, whose tasks await each other: no wake is lost between them.
 //!
 //! The race is the whole way of a wake: a task of one completes and wakes a joiner of the other, whose `Runnable` goes
 //! to the queue of its own scheduler, whose thread may be about to sleep (`rt/src/task/`, `rt/src/scheduler/park.rs`).
+//!
+//! Seen to fail: `Release` for `AcqRel` in `State::complete`; a `store_join_waker` that succeeds after the end; an
+//! `end_poll` that does not look at `SCHEDULED` (both models hang).
+#![cfg(rt_loom)]
 
 use std::task::{Context, Poll};
 
