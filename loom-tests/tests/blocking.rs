@@ -1,4 +1,3 @@
-#![cfg(rt_loom)]
 //! Models of the blocking pool's handshake (`rt/src/blocking/tickets.rs`), with numbers as jobs.
 //!
 //! In a model no time passes: a keep-alive of zero stands for one that runs out at any moment, a long one for one that
@@ -8,6 +7,7 @@
 //! a time-out without a look at `granted`, one that goes idle without a look at the waiting tickets, an idle thread
 //! that is granted two tickets, `close` that does not call the idle threads, `submit` that does not see the pool closed
 //! or starts no thread beyond the eager ones, `start_failed` that drops its ticket or tells nobody that it was the last.
+#![cfg(rt_loom)]
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,9 +1,9 @@
-#![cfg(rt_loom)]
 //! Models of `LocalSet`: its queue for wakes from other threads (`JoinSet` has the same one), and the set as a whole
 //! against such wakes.
 //!
 //! Seen to fail: with `filled` set after the wake (`pushes_of_one_thread_keep_their_order` and others deadlock), and
 //! with the queue closed before the tasks are shut down (`a_wake_against_the_drop`: another thread drops the future).
+#![cfg(rt_loom)]
 
 use std::collections::VecDeque;
 use std::future::{pending, poll_fn};

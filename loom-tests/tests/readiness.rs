@@ -1,4 +1,3 @@
-#![cfg(rt_loom)]
 //! Models of the readiness word of an I/O source: `set` is the driver, `poll_op` and `wait` are tasks.
 //!
 //! The kernel is a relaxed counter of bytes, so that only the readiness orders it: a task that is told of a byte must
@@ -7,6 +6,7 @@
 //! Seen to fail: a `clear` that ignores the tick (`event_against_clear` deadlocks), `Relaxed` for `Release` in `set`
 //! (`the_byte_is_seen_by_who_is_told_of_it`), a `park` that does not look again (`event_against_park` deadlocks), and
 //! a `wait` that sets `WAITERS` before it is in the list and outside its lock (`event_against_wait` deadlocks).
+#![cfg(rt_loom)]
 
 use std::future::poll_fn;
 use std::io;

@@ -1,5 +1,5 @@
-#![cfg(not(rt_loom))]
 //! The stress twin of `blocking.rs`: real threads and closures that only end if each has a thread of its own.
+#![cfg(not(rt_loom))]
 
 use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

@@ -1,5 +1,5 @@
-#![cfg(not(rt_loom))]
 //! The stress twin of `local_set.rs`: real threads, many rounds, a time limit.
+#![cfg(not(rt_loom))]
 
 use std::collections::VecDeque;
 use std::future::poll_fn;

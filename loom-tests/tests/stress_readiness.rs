@@ -1,5 +1,5 @@
-#![cfg(not(rt_loom))]
 //! The stress twin of `readiness.rs`: real threads, many rounds, a time limit.
+#![cfg(not(rt_loom))]
 
 use std::future::poll_fn;
 use std::io;

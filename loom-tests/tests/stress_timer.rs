@@ -1,5 +1,5 @@
-#![cfg(not(rt_loom))]
 //! The stress twin of `timer.rs`: an owner that really sleeps, and waiting sides on other threads.
+#![cfg(not(rt_loom))]
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};

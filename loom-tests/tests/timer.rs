@@ -1,4 +1,3 @@
-#![cfg(rt_loom)]
 //! Models of a timer between its waiting side and the thread that fires: `Timer` and `Timers`, without a scheduler.
 //! The firing side is told what time it is, so nothing here depends on a clock.
 //!
@@ -7,6 +6,7 @@
 //! `fire_against_ready_and_drop` each time); with the waker taken before `FIRING` is stored (`poll_against_fire`); with
 //! a plain store in `Entry::extend` (`reset_to_later_against_fire`); with `parked_until` published after the lock was
 //! given back (both `_against_park`).
+#![cfg(rt_loom)]
 
 use std::pin::Pin;
 use std::sync::Arc as StdArc;

@@ -11,9 +11,18 @@
 //!
 //! # The race
 //! A worker finds every queue empty and goes to sleep, while an outside thread queues a task and looks for a sleeper.
-//! 1. The worker sets its bit. 2. It passes a `fence(SeqCst)`. 3. It looks at every queue once more.
-//! A. The outsider queues its task. B. It passes a `fence(SeqCst)`. C. It looks at the word.
-//! One fence comes first: either the look at 3 sees the task, or the look at C sees the bit.
+//!
+//! 1. The worker sets its bit.
+//! 2. It passes a `fence(SeqCst)`.
+//! 3. It looks at every queue once more.
+//!
+//! The outsider, at the same time:
+//!
+//! 1. queues its task,
+//! 2. passes a `fence(SeqCst)`,
+//! 3. looks at the word.
+//!
+//! One fence comes first: either the worker's look sees the task, or the outsider's look sees the bit.
 //!
 //! The same pair with the count of the searching: a searcher that found nothing gives its count up (and sets its bit in
 //! the same exchange) before its last look, so whoever trusted the count has queued its task before that look. A searcher
@@ -72,7 +81,7 @@ impl Idle {
     /// or nobody sleeps. The caller has queued something before.
     #[must_use]
     pub fn claim(&self) -> Option<usize> {
-        // Step B: pairs with the fence in `rest`.
+        // The outsider's step 2: pairs with the fence in `rest`.
         fence(SeqCst);
         self.claim_unfenced()
     }
