@@ -84,7 +84,7 @@ impl Resolve {
     fn host(host: &str, port: u16) -> Self {
         match host.parse::<IpAddr>() {
             Ok(ip) => Self::one(SocketAddr::new(ip, port)),
-            Err(_) => Resolve(State::Lookup(look_up(host.to_owned(), port))),
+            Err(_) => Resolve(State::Lookup(Box::pin(look_up_named(host.to_owned(), port)))),
         }
     }
 
@@ -332,6 +332,12 @@ pub(crate) fn no_addresses() -> io::Error {
         io::ErrorKind::InvalidInput,
         "there is no address to try: the list is empty, or the name has no addresses",
     )
+}
+
+/// A look-up whose error says what was looked up.
+async fn look_up_named(host: String, port: u16) -> io::Result<Vec<SocketAddr>> {
+    let found = look_up(host.clone(), port).await;
+    found.map_err(|error| io::Error::new(error.kind(), format!("cannot look up {host:?}: {error}")))
 }
 
 fn look_up(host: String, port: u16) -> BoxFuture<io::Result<Vec<SocketAddr>>> {
