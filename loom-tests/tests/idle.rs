@@ -126,7 +126,7 @@ impl Runtime {
                 }
                 Rest::Sleep => {}
             }
-            if !(self.is_closed() && !event) {
+            if event || !self.is_closed() {
                 self.parks[worker].park(None);
             }
             let claimed = self.idle.wake(worker);

@@ -6,9 +6,9 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::process;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
@@ -94,14 +94,14 @@ fn counting(
     wakes: usize,
     drops: &Arc<AtomicUsize>,
 ) -> (JoinHandle<CountDrop>, Waker, Arc<AtomicUsize>) {
-    let stored = Arc::new(Mutex::new(None::<Waker>));
+    let (send, receive) = mpsc::channel();
+    let mut send = Some(send);
     let news = Arc::new(AtomicUsize::new(0));
-    let (slot, seen) = (stored.clone(), news.clone());
+    let seen = news.clone();
     let mut output = Some(CountDrop(drops.clone()));
     let handle = scheduler.spawn(poll_fn(move |cx| {
-        let mut slot = slot.lock().unwrap();
-        if slot.is_none() {
-            *slot = Some(cx.waker().clone());
+        if let Some(send) = send.take() {
+            let _ = send.send(cx.waker().clone());
         }
         if seen.load(SeqCst) >= wakes {
             Poll::Ready(output.take().expect("polled once after the last wake"))
@@ -109,22 +109,14 @@ fn counting(
             Poll::Pending
         }
     }));
-    loop {
-        let mut slot = stored.lock().unwrap();
-        if let Some(waker) = slot.take() {
-            // A later poll keeps no further waker.
-            *slot = Some(Waker::noop().clone());
-            return (handle, waker, news);
-        }
-        drop(slot);
-        thread::yield_now();
-    }
+    let waker = receive.recv().expect("polled");
+    (handle, waker, news)
 }
 
 /// Wakes, by value and by reference, from two threads, against aborts, joins and handle drops.
 #[test]
 fn everything_at_once() {
-    const ROUNDS: usize = 4_000;
+    const ROUNDS: usize = 2_000;
     const WAKES: usize = 6;
     limited(|| {
         let scheduler = Scheduler::new();
@@ -151,7 +143,8 @@ fn everything_at_once() {
             send.send((waker.clone(), news.clone(), abort)).unwrap();
             for _ in 0..WAKES / 2 {
                 news.fetch_add(1, SeqCst);
-                waker.clone().wake();
+                let by_value = waker.clone();
+                by_value.wake();
             }
             drop(waker);
             if round % 4 == 0 {
@@ -177,7 +170,7 @@ fn everything_at_once() {
 /// Shutdown claims tasks that are queued, polled and woken at that moment; others are spawned meanwhile.
 #[test]
 fn shutdown_against_everything() {
-    const ROUNDS: usize = 1_500;
+    const ROUNDS: usize = 300;
     const TASKS: usize = 6;
     limited(|| {
         for round in 0..ROUNDS {
