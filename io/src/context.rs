@@ -3,7 +3,7 @@
 //! The runtime calls [`enter`] on each of its threads and wherever a user enters it; sources ask when they first have
 //! to wait. The hooks are for the few places where I/O needs what lies above this crate, a timer and a blocking pool.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -26,15 +26,17 @@ pub type ResolveHook = fn(String, u16) -> BoxFuture<io::Result<Vec<SocketAddr>>>
 static SLEEP: OnceLock<SleepHook> = OnceLock::new();
 static RESOLVE: OnceLock<ResolveHook> = OnceLock::new();
 
-struct Current {
+struct Entered {
+    /// Which guard ends it.
+    number: u64,
     handle: Option<Arc<Handle>>,
     owner: bool,
 }
 
 thread_local! {
-    static CURRENT: RefCell<Current> = const {
-        RefCell::new(Current { handle: None, owner: false })
-    };
+    /// The innermost last.
+    static ENTERED: RefCell<Vec<Entered>> = const { RefCell::new(Vec::new()) };
+    static GUARDS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Makes `handle` the driver that sources of this thread register with, until the guard is dropped.
@@ -42,11 +44,20 @@ thread_local! {
 /// `owner` says that this thread turns the driver itself; if not, the hook of
 /// [`Handle::set_on_foreign`] tells the one who does of every registration. `None` means that there is no driver.
 ///
-/// Guards nest: dropped in the reverse order, each restores what was there before.
+/// Guards nest. In whatever order they are dropped, the innermost driver that is left is current.
 pub fn enter(handle: Option<Arc<Handle>>, owner: bool) -> Guard {
-    let before = CURRENT.replace(Current { handle, owner });
+    let number = GUARDS.get();
+    GUARDS.set(number + 1);
+    // A thread that ends can enter nothing any more.
+    let _ = ENTERED.try_with(|entered| {
+        entered.borrow_mut().push(Entered {
+            number,
+            handle,
+            owner,
+        });
+    });
     Guard {
-        before: Some(before),
+        number,
         _not_send: PhantomData,
     }
 }
@@ -54,16 +65,20 @@ pub fn enter(handle: Option<Arc<Handle>>, owner: bool) -> Guard {
 /// Ends what [`enter`] began when it is dropped.
 #[must_use = "the driver is left at once when the guard is not kept"]
 pub struct Guard {
-    before: Option<Current>,
+    number: u64,
     _not_send: PhantomData<*const ()>,
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if let Some(before) = self.before.take() {
-            // While the thread ends there may be nothing left to restore.
-            let _ = CURRENT.try_with(|current| current.replace(before));
-        }
+        // While the thread ends there may be nothing left to leave.
+        let left = ENTERED.try_with(|entered| {
+            let mut entered = entered.borrow_mut();
+            let place = entered.iter().rposition(|one| one.number == self.number)?;
+            Some(entered.remove(place))
+        });
+        // Dropped when the cell is free again: it may be the last reference.
+        drop(left);
     }
 }
 
@@ -75,9 +90,10 @@ impl fmt::Debug for Guard {
 
 /// The driver of this thread, and whether the thread owns it.
 pub(crate) fn current() -> io::Result<(Arc<Handle>, bool)> {
-    CURRENT
-        .try_with(|current| {
-            let current = current.borrow();
+    ENTERED
+        .try_with(|entered| {
+            let entered = entered.borrow();
+            let current = entered.last()?;
             let handle = current.handle.as_ref()?;
             Some((Arc::clone(handle), current.owner))
         })

@@ -6,9 +6,9 @@
 //! # Who may touch what
 //! The context belongs to its thread. [`with`] lends it for a moment in which no user code runs.
 //!
-//! The thread owns its context through `OWNER`; `CURRENT` is the same as a bare pointer, which needs no destructor and
-//! so is read in one instruction. The rule for it: it is null, or points at what `OWNER` holds. Both change together,
-//! in `replace`, and only while nothing is lent.
+//! The thread owns its contexts through `ENTERED`, the innermost last; `CURRENT` is that one as a bare pointer, which
+//! needs no destructor and so is read in one instruction. The rule for it: it is null, or points at the last of
+//! `ENTERED`. Both change together, in `change`, and only while nothing is lent.
 #![expect(unsafe_code, reason = "a woken task finds its worker through a bare pointer in thread-local storage")]
 
 use std::cell::{Cell, RefCell};
@@ -50,13 +50,13 @@ pub(crate) enum Phase {
 
 thread_local! {
     static CURRENT: Cell<*const Context> = const { Cell::new(ptr::null()) };
-    static OWNER: RefCell<Owner> = const { RefCell::new(Owner(None)) };
+    static ENTERED: RefCell<Entered> = const { RefCell::new(Entered(Vec::new())) };
 }
 
-/// Clears the bare pointer when the thread ends and its locals go.
-struct Owner(Option<Rc<Context>>);
+/// The contexts of a thread. Clears the bare pointer when the thread ends and its locals go.
+struct Entered(Vec<Rc<Context>>);
 
-impl Drop for Owner {
+impl Drop for Entered {
     fn drop(&mut self) {
         CURRENT.set(ptr::null());
     }
@@ -71,18 +71,20 @@ impl Context {
 /// Lends the context of this thread, if it has one. `f` runs no user code, and neither enters nor leaves a runtime.
 #[inline]
 pub(crate) fn with<R>(f: impl FnOnce(Option<&Context>) -> R) -> R {
-    // SAFETY: null, or what `OWNER` holds (module head); it does not change before `f` is over.
+    // SAFETY: null, or the last of `ENTERED` (module head); it does not change before `f` is over.
     f(unsafe { CURRENT.get().as_ref() })
 }
 
-/// Changes the context of this thread, and gives the one before.
-fn replace(context: Option<Rc<Context>>) -> Option<Rc<Context>> {
-    let before = OWNER.try_with(|owner| {
-        CURRENT.set(context.as_ref().map_or(ptr::null(), Rc::as_ptr));
-        std::mem::replace(&mut owner.borrow_mut().0, context)
+/// Changes the contexts of this thread.
+fn change<R>(f: impl FnOnce(&mut Vec<Rc<Context>>) -> R) -> Option<R> {
+    let done = ENTERED.try_with(|entered| {
+        let entered = &mut entered.borrow_mut().0;
+        let result = f(entered);
+        CURRENT.set(entered.last().map_or(ptr::null(), Rc::as_ptr));
+        result
     });
     // While the thread ends there is nothing to enter or to leave any more.
-    before.ok().flatten()
+    done.ok()
 }
 
 /// The runtime of this thread, if it is in one.
@@ -112,21 +114,37 @@ pub(crate) fn is_polling() -> bool {
     with(|cx| cx.is_some_and(|cx| matches!(cx.phase.get(), Phase::Polling | Phase::Dispatching)))
 }
 
-/// Puts a context in place until the guard is dropped.
-pub(crate) fn enter(context: Rc<Context>) -> Guard {
-    Guard { before: replace(Some(context)) }
+/// Whether this thread is inside a loop of this runtime, perhaps below `block_in_place`, so that the runtime cannot wait
+/// for the thread.
+pub(crate) fn is_inside(shared: &Arc<Shared>) -> bool {
+    let inside = |cx: &Rc<Context>| Arc::ptr_eq(&cx.shared, shared) && cx.phase.get() != Phase::Entered;
+    ENTERED.try_with(|entered| entered.borrow().0.iter().any(inside)).unwrap_or(false)
 }
 
-/// Restores the context that was there before. Guards that are dropped out of order leave the older one in place.
+/// Puts a context in place until the guard is dropped.
+#[inline]
+pub(crate) fn enter(context: Rc<Context>) -> Guard {
+    let address = Rc::as_ptr(&context);
+    change(|entered| entered.push(context));
+    Guard { address }
+}
+
+/// Takes its context away again. In whatever order guards are dropped, the innermost context that is left is current.
 #[must_use = "the runtime is left at once when the guard is not kept"]
 pub(crate) struct Guard {
-    before: Option<Rc<Context>>,
+    /// Tells the context; never read through.
+    address: *const Context,
 }
 
 impl Drop for Guard {
+    #[inline]
     fn drop(&mut self) {
+        let left = change(|entered| {
+            let place = entered.iter().rposition(|context| Rc::as_ptr(context) == self.address)?;
+            Some(entered.remove(place))
+        });
         // Dropped after the change: a context may hold the last reference to its runtime.
-        drop(replace(self.before.take()));
+        drop(left);
     }
 }
 
