@@ -124,12 +124,15 @@ impl Pool {
     #[must_use = "somebody should hear which closures are left running"]
     pub fn shutdown(&self, grace: Duration) -> Vec<Running> {
         self.close();
-        let own = OWN.with_borrow(|own| {
-            own.as_ref()
+        // Nobody's own while the thread's variables go.
+        let own = OWN.try_with(|own| {
+            own.borrow()
+                .as_ref()
                 .filter(|own| own.pool == self.shared.address())?
                 .desk
                 .clone()
         });
+        let own = own.ok().flatten();
         if self
             .shared
             .tickets
@@ -408,7 +411,7 @@ impl Schedule for Owner {
     }
 
     fn cancel_error(&self, id: Id) -> JoinError {
-        match REFUSAL.with_borrow(Clone::clone) {
+        match REFUSAL.try_with(|text| text.borrow().clone()).ok().flatten() {
             Some(text) => JoinError::no_thread(id, text),
             None if self.is_closed() => JoinError::closed(id),
             None => JoinError::cancelled(id),

@@ -1,6 +1,8 @@
 //! What a builder has collected, in the form that the scheduler reads.
 
 use std::fmt;
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +10,18 @@ use super::UnhandledPanic;
 
 /// A hook on a thread's life.
 pub(crate) type Hook = Arc<dyn Fn() + Send + Sync>;
+/// Calls a hook, if there is one. A panic in it goes to the panic hook and no further: it costs the runtime no thread, and
+/// no caller of `block_on` hears of it.
+#[inline]
+pub(crate) fn call(hook: Option<&Hook>) {
+    if let Some(hook) = hook
+        && let Err(payload) = catch_unwind(AssertUnwindSafe(|| hook()))
+    {
+        // Its destructor is user code once more.
+        mem::forget(payload);
+    }
+}
+
 /// Names threads.
 pub(crate) type ThreadName = Arc<dyn Fn() -> String + Send + Sync>;
 

@@ -127,7 +127,12 @@ impl Handle {
     /// meanwhile. [`try_block_on`](Self::try_block_on) gives errors instead.
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        match self.try_block_on(future) {
+        let done = if size_of::<F>() > BOX_FROM {
+            self.try_block_on(Box::pin(future))
+        } else {
+            self.try_block_on(future)
+        };
+        match done {
             Ok(output) => output,
             Err(error) => panic!("{error}"),
         }
@@ -139,7 +144,12 @@ impl Handle {
     /// Inside a task or a root future, where blocking would stall the loop; if the runtime is closed or closes
     /// meanwhile, which drops the future; if no selector can be made.
     pub fn try_block_on<F: Future>(&self, future: F) -> Result<F::Output, BlockOnError> {
-        let refused = match self.shared.block_on(future) {
+        let done = if size_of::<F>() > BOX_FROM {
+            self.shared.block_on(Box::pin(future))
+        } else {
+            self.shared.block_on(future)
+        };
+        let refused = match done {
             Ok(output) => return Ok(output),
             Err(refused) => refused,
         };
@@ -154,9 +164,11 @@ impl Handle {
     /// Makes this the runtime of the thread until the guard is dropped: `rt::spawn` and its like use it, and sockets and
     /// timers that are polled on this thread, by whatever executor, belong to it.
     pub fn enter(&self) -> EnterGuard<'_> {
-        // The phase stays what it is: inside a task, entering another runtime does not make blocking right.
-        let phase = context::with(|cx| cx.map_or(Phase::Entered, |cx| cx.phase.get()));
-        EnterGuard { _entered: self.shared.enter(phase), _handle: PhantomData }
+        // Inside a task of this very runtime there is nothing to enter: the task keeps its seat.
+        let inside = context::with(|cx| {
+            cx.is_some_and(|cx| Arc::ptr_eq(&cx.shared, &self.shared) && cx.phase.get() != Phase::Entered)
+        });
+        EnterGuard { _entered: (!inside).then(|| self.shared.enter_here()), _handle: PhantomData }
     }
 
     /// Which kind of runtime it is.
@@ -184,8 +196,8 @@ impl Handle {
     }
 }
 
-/// Above this size, in bytes, a future is boxed before it goes through the calls of a spawn, so that it never lies on the
-/// stack twice. A memory copy of 2 kB costs about as much as the second allocation.
+/// Above this size, in bytes, a future is boxed before it goes through the calls of a spawn or of `block_on`, so that it
+/// never lies on the stack twice. A memory copy of 2 kB costs about as much as the second allocation.
 pub(super) const BOX_FROM: usize = 2048;
 
 impl fmt::Debug for Handle {
@@ -197,7 +209,7 @@ impl fmt::Debug for Handle {
 /// Leaves a runtime that was entered, when dropped.
 #[must_use = "the runtime is left at once when the guard is not kept"]
 pub struct EnterGuard<'a> {
-    _entered: Entered,
+    _entered: Option<Entered>,
     /// A guard must not outlive its runtime, nor leave its thread.
     _handle: PhantomData<(&'a Handle, *const ())>,
 }

@@ -6,9 +6,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::handle::BOX_FROM;
 use super::{Builder, EnterGuard, Handle, RuntimeMetrics};
 use crate::scheduler::{Shared, shutdown};
-use crate::task::JoinHandle;
+use crate::task::{JoinHandle, Meta};
 
 /// A runtime. Dropping it ends it.
 ///
@@ -49,7 +50,8 @@ impl Runtime {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.handle.spawn(future)
+        // Not by way of `Handle::spawn`: each function has the future on the stack once more in a debug build.
+        self.handle.spawn_meta(future, Meta::here())
     }
 
     /// Runs a closure that blocks: see [`rt::spawn_blocking`](crate::spawn_blocking).
@@ -71,7 +73,11 @@ impl Runtime {
     /// runtime shuts down meanwhile (policy [`ShutdownRuntime`](super::UnhandledPanic::ShutdownRuntime)).
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        self.handle.block_on(future)
+        if size_of::<F>() > BOX_FROM {
+            self.handle.block_on(Box::pin(future))
+        } else {
+            self.handle.block_on(future)
+        }
     }
 
     /// Makes this the runtime of the thread until the guard is dropped: see [`Handle::enter`].

@@ -6,7 +6,8 @@
 //! # When the thread leaves
 //! What lies in its queue goes to the injector. The seat goes back to the free seats, the next `block_on` takes the last
 //! one first. If sockets or timers are still registered with it, the monitor gives it a stand-in after a moment; on the
-//! current-thread flavour it waits for the next `block_on`, as everything there.
+//! current-thread flavour another thread that is in `block_on` looks after it, or it waits for the next one, as
+//! everything there.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -81,7 +82,7 @@ impl Shared {
     }
 
     fn guest_seat(self: &Arc<Self>) -> std::io::Result<Arc<Seat>> {
-        match self.seats.take_free() {
+        match self.seats.take_free().or_else(|| self.seats.recall()) {
             Some(seat) => Ok(seat),
             None => self.add_guest_seat(),
         }
@@ -200,7 +201,12 @@ pub(super) fn leave_guest(seat: &Arc<Seat>, core: Box<super::Core>) {
     if shared.is_closed() {
         shutdown::end_left(seat);
     }
-    if !shared.is_current_thread() && seat.has_sources() {
+    if shared.is_current_thread() {
+        // Another guest has to look after what is left (`Loop::before_abandoned`).
+        if shared.seats.len() > 1 && shared.seats.any_free(Seat::has_sources) {
+            shared.notify_injected();
+        }
+    } else if seat.has_sources() {
         shared.monitor.watch_guests();
     }
 }

@@ -9,6 +9,7 @@ use super::shutdown::{self, Latch};
 use super::worker::{Exit, Loop, Root};
 use super::{Seat, Shared};
 use crate::context::{self, Context, Phase, Sitting};
+use crate::runtime::config::call;
 use crate::time;
 
 /// Makes the seats and starts a thread for each worker. If one cannot be started, the others end again.
@@ -32,33 +33,29 @@ pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<()> {
         shared.set_first_seat(&seat);
     }
     for seat in shared.seats.snapshot().iter() {
-        let ticket = Latch::enter(shared);
         let seat = seat.clone();
-        start_thread(shared, "worker", move || {
-            let _ticket = ticket;
-            work(&seat);
-        })?;
+        start_thread(shared, "worker", move || work(&seat))?;
     }
     super::monitor::start(shared)
 }
 
-/// Starts a thread of the runtime, with its name, its stack and the user's hooks.
+/// Starts a thread of the runtime, with its name, its stack and the user's hooks. Shutdown waits for its end.
 pub(super) fn start_thread(shared: &Arc<Shared>, kind: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let config = &shared.config;
     let mut builder = thread::Builder::new().name(config.thread_name(kind));
     if let Some(size) = config.thread_stack_size {
         builder = builder.stack_size(size);
     }
-    let (start, stop) = (config.on_thread_start.clone(), config.on_thread_stop.clone());
+    let ticket = Latch::enter(shared);
+    let entered = shared.clone();
     builder
         .spawn(move || {
-            if let Some(start) = start {
-                start();
-            }
+            let _ticket = ticket;
+            // For the hooks.
+            let _entered = entered.enter(Phase::Entered);
+            call(entered.config.on_thread_start.as_ref());
             body();
-            if let Some(stop) = stop {
-                stop();
-            }
+            call(entered.config.on_thread_stop.as_ref());
         })
         .map(drop)
         .map_err(|error| {

@@ -1,7 +1,8 @@
 //! Lending a seat: a thread that is about to block gives its seat to a stand-in, which turns the loop meanwhile.
 //!
 //! Stand-ins are spare threads of the runtime, started when needed, kept for a while afterwards. They also serve guest
-//! seats whose thread has left `block_on` while sockets or timers were registered with them.
+//! seats whose thread has left `block_on` while sockets or timers were registered with them; the next `block_on` asks for
+//! such a seat back (`Seats::recall`), so that they do not grow in number.
 //!
 //! # What happens to the seat
 //! The core goes to the stand-in whole. The thread that lent it goes on without a seat: a task that it wakes goes to
@@ -18,7 +19,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::guest::leave_guest;
-use super::shutdown::{self, Latch};
+use super::shutdown;
 use super::worker::{Exit, Loop, Root};
 use super::{Core, Seat, Shared};
 use crate::context::{self, Context, Phase, Sitting};
@@ -65,13 +66,9 @@ impl Spares {
             return Ok(());
         }
         drop(state);
-        let ticket = Latch::enter(&shared);
         let started = super::launch::start_thread(&shared, "spare", {
             let shared = shared.clone();
-            move || {
-                let _ticket = ticket;
-                shared.spares.serve();
-            }
+            move || shared.spares.serve()
         });
         match started {
             Ok(()) => Ok(()),
@@ -215,6 +212,9 @@ fn lend(cx: &Context) -> Lent {
     }
     // Blocks for the second time in one poll: the seat is away already.
     let Some(Sitting { seat, core }) = cx.sitting.take() else { return Lent::Seat(before) };
+    if seat.is_guest() {
+        cx.shared.seats.note_served(&seat);
+    }
     match cx.shared.spares.run(Job { seat: seat.clone(), core }) {
         Ok(()) => {
             let selector = seat.wakeup.selector.get().cloned();
@@ -222,6 +222,7 @@ fn lend(cx: &Context) -> Lent {
             Lent::Seat(before)
         }
         Err(Job { seat, core }) => {
+            cx.shared.seats.forget_served(&seat);
             share_all(&cx.shared, &seat, &core);
             cx.sitting.replace(Some(Sitting { seat, core }));
             Lent::Kept(before)

@@ -63,7 +63,7 @@ use self::monitor::Monitor;
 use self::seats::Seats;
 use self::shutdown::Latch;
 use crate::blocking::{self, Pool};
-use crate::runtime::config::Config;
+use crate::runtime::config::{Config, call};
 use crate::runtime::panics::{self, Unretrieved};
 use crate::context::{self, Context, Phase};
 use crate::task::{Meta, Runnable};
@@ -167,6 +167,11 @@ impl Shared {
         }
     }
 
+    /// Enters a thread for a moment. What it does otherwise stays so: inside a task, blocking does not become right.
+    pub(crate) fn enter_here(self: &Arc<Self>) -> Entered {
+        self.enter(context::with(|cx| cx.map_or(Phase::Entered, |cx| cx.phase.get())))
+    }
+
     /// Whether shutdown has begun.
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
@@ -213,13 +218,9 @@ fn pool_config(
     let (start, stop, weak) = (config.on_thread_start.clone(), config.on_thread_stop.clone(), shared.clone());
     pool.run = Arc::new(move |body| {
         let _entered = weak.upgrade().map(|shared| shared.enter(Phase::Entered));
-        if let Some(start) = &start {
-            start();
-        }
+        call(start.as_ref());
         body();
-        if let Some(stop) = &stop {
-            stop();
-        }
+        call(stop.as_ref());
     });
     let clock = clock.clone();
     pool.inhibit = Some(Arc::new(move || Box::new(clock.inhibit())));

@@ -4,7 +4,7 @@
 //! since the last look, that is, whose thread is inside one long poll or in a run of them:
 //! - its selector and its timers are turned (`help.rs`);
 //! - a task in its next slot, which no thief can reach, is moved to the injector;
-//! - a backlog in its queue wakes a worker, in case the seat had no occasion to do so.
+//! - a backlog in its queue, or in the injector, wakes a worker, in case the seat had no occasion to do so.
 //!
 //! And it gives a stand-in to guest seats whose thread has left `block_on` while sockets or timers were registered.
 //!
@@ -18,7 +18,6 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::lend::Job;
-use super::shutdown::Latch;
 use super::{Seat, Shared, launch};
 
 /// Between two looks. A worker that is stuck delays its next slot by one to two of these.
@@ -91,12 +90,8 @@ impl Monitor {
 
 /// Starts the monitor's thread.
 pub(super) fn start(shared: &Arc<Shared>) -> io::Result<()> {
-    let ticket = Latch::enter(shared);
     let watched = shared.clone();
-    launch::start_thread(shared, "monitor", move || {
-        let _ticket = ticket;
-        watch(&watched);
-    })
+    launch::start_thread(shared, "monitor", move || watch(&watched))
 }
 
 fn watch(shared: &Arc<Shared>) {
@@ -131,14 +126,14 @@ fn rescue(shared: &Shared, seat: &Seat) {
     seat.help(Instant::now());
     if let Some(task) = seat.next.take() {
         shared.inject(task);
-    } else if !seat.stealer.is_empty() && shared.idle.has_sleeper() {
+    } else if (!seat.stealer.is_empty() || !shared.injector.is_empty()) && shared.idle.has_sleeper() {
         shared.notify_injected();
     }
 }
 
 /// Gives each abandoned guest seat a stand-in.
 fn serve_guests(shared: &Arc<Shared>) {
-    while let Some(seat) = shared.seats.take_free_where(Seat::has_sources) {
+    while let Some(seat) = shared.seats.take_to_serve(Seat::has_sources) {
         match seat.sit() {
             Some(core) => {
                 if let Err(Job { seat, core }) = shared.spares.run(Job { seat, core }) {

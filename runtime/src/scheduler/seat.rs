@@ -15,6 +15,7 @@ use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use crossbeam_deque::{Stealer, Worker};
 use rt_io::driver::{self, Driver};
@@ -282,6 +283,19 @@ impl Seat {
             }
             resting = self.returned.wait(resting);
         }
+    }
+
+    /// Waits until nobody sits, at most until `deadline`.
+    pub(crate) fn wait_free(&self, deadline: Instant) -> bool {
+        let mut resting = self.resting.lock();
+        while resting.is_none() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left == Duration::ZERO {
+                return false;
+            }
+            resting = self.returned.wait_timeout(resting, left).0;
+        }
+        true
     }
 
     /// Gives the core back.

@@ -1,19 +1,34 @@
 //! Every seat of a runtime: a list that only grows, read without a lock by whoever keeps a copy.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use super::seat::Seat;
+
+/// How long a `block_on` waits for a seat that it has asked back from a stand-in, before it makes a new one: far longer
+/// than a turn, so that only a stand-in that is stuck in a poll costs a seat.
+const RECALL: Duration = Duration::from_millis(10);
 
 /// All seats; workers come first, guests follow in the order of their first use.
 pub(crate) struct Seats {
     list: RwLock<Arc<[Arc<Seat>]>>,
     /// Length of `list`: tells whether a copy is out of date.
     len: AtomicUsize,
-    /// Guest seats on which nobody sits, the last left on top.
-    free: Mutex<Vec<Arc<Seat>>>,
+    guests: Mutex<Guests>,
+    /// A seat was put among the free ones while somebody waits for one.
+    freed: Condvar,
     /// Set under the lock of `list`, so that shutdown sees every seat that was added before.
     closed: AtomicBool,
+}
+
+struct Guests {
+    /// On which nobody sits, the last left on top.
+    free: Vec<Arc<Seat>>,
+    /// On which a stand-in sits.
+    served: Vec<Arc<Seat>>,
+    /// Threads that wait for a free one.
+    waiting: usize,
 }
 
 /// A worker's copy of the list.
@@ -21,7 +36,13 @@ pub(crate) struct Snapshot(Arc<[Arc<Seat>]>);
 
 impl Seats {
     pub(crate) fn new() -> Self {
-        Self { list: RwLock::new(Arc::new([])), len: AtomicUsize::new(0), free: Mutex::new(Vec::new()), closed: AtomicBool::new(false) }
+        Self {
+            list: RwLock::new(Arc::new([])),
+            len: AtomicUsize::new(0),
+            guests: Mutex::new(Guests { free: Vec::new(), served: Vec::new(), waiting: 0 }),
+            freed: Condvar::new(),
+            closed: AtomicBool::new(false),
+        }
     }
 
     /// Adds a seat that `make` makes for the next index. Once closed, the seat is its maker's alone.
@@ -54,28 +75,79 @@ impl Seats {
         self.list.read().unwrap_or_else(PoisonError::into_inner).get(index).cloned()
     }
 
-    /// A guest seat on which nobody sits, if there is one.
-    pub(crate) fn take_free(&self) -> Option<Arc<Seat>> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len.load(Ordering::Relaxed)
     }
 
-    /// Takes the free seats for which `which` holds.
-    pub(crate) fn take_free_where(&self, which: impl Fn(&Seat) -> bool) -> Option<Arc<Seat>> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = free.iter().position(|seat| which(seat))?;
-        Some(free.remove(place))
+    fn guests(&self) -> MutexGuard<'_, Guests> {
+        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A guest seat on which nobody sits, if there is one.
+    pub(crate) fn take_free(&self) -> Option<Arc<Seat>> {
+        self.guests().free.pop()
+    }
+
+    /// A guest seat that a stand-in gives back for it, if that happens soon.
+    pub(crate) fn recall(&self) -> Option<Arc<Seat>> {
+        let mut guests = self.guests();
+        // The last one: the others are served as well as this one.
+        let asked = guests.served.pop()?;
+        guests.waiting += 1;
+        drop(guests);
+        asked.wanted.store(true, Ordering::SeqCst);
+        asked.wakeup.unpark();
+        let deadline = Instant::now() + RECALL;
+        let mut guests = self.guests();
+        let free = loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if !guests.free.is_empty() || left.is_zero() || self.is_closed() {
+                break guests.free.pop();
+            }
+            guests = self.freed.wait_timeout(guests, left).unwrap_or_else(PoisonError::into_inner).0;
+        };
+        guests.waiting -= 1;
+        free
+    }
+
+    /// Takes a free seat for which `which` holds, for a stand-in.
+    pub(crate) fn take_to_serve(&self, which: impl Fn(&Seat) -> bool) -> Option<Arc<Seat>> {
+        let mut guests = self.guests();
+        let place = guests.free.iter().position(|seat| which(seat))?;
+        let seat = guests.free.remove(place);
+        guests.served.push(seat.clone());
+        Some(seat)
+    }
+
+    /// A guest lends its seat to a stand-in.
+    pub(crate) fn note_served(&self, seat: &Arc<Seat>) {
+        if !self.is_closed() {
+            self.guests().served.push(seat.clone());
+        }
+    }
+
+    /// There was no stand-in.
+    pub(crate) fn forget_served(&self, seat: &Arc<Seat>) {
+        self.guests().served.retain(|served| !Arc::ptr_eq(served, seat));
     }
 
     /// Whether a free seat exists for which `which` holds.
     pub(crate) fn any_free(&self, which: impl Fn(&Seat) -> bool) -> bool {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|seat| which(seat))
+        self.guests().free.iter().any(|seat| which(seat))
     }
 
+    /// Nobody sits on a guest seat any more.
     pub(crate) fn put_free(&self, seat: Arc<Seat>) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        seat.wanted.store(false, Ordering::Relaxed);
+        let mut guests = self.guests();
+        guests.served.retain(|served| !Arc::ptr_eq(served, &seat));
         // `clear` has been here, or will find it closed: a seat left here would keep the runtime for ever.
         if !self.is_closed() {
-            free.push(seat);
+            guests.free.push(seat);
+        }
+        if guests.waiting > 0 {
+            self.freed.notify_all();
         }
     }
 
@@ -96,8 +168,11 @@ impl Seats {
     /// Lets go of every seat: seats and runtime hold each other, and shutdown ends that.
     pub(crate) fn clear(&self) {
         let list = std::mem::replace(&mut *self.list.write().unwrap_or_else(PoisonError::into_inner), Arc::new([]));
-        let free = std::mem::take(&mut *self.free.lock().unwrap_or_else(PoisonError::into_inner));
-        drop((list, free));
+        let mut guests = self.guests();
+        let left = (std::mem::take(&mut guests.free), std::mem::take(&mut guests.served));
+        drop(guests);
+        self.freed.notify_all();
+        drop((list, left));
     }
 }
 

@@ -3,7 +3,7 @@
 //! 1. Refuse new work: `closed` is set, and each live list closes.
 //! 2. Cancel every task and drop its future on its own worker, while context, selector and timers still live, under no
 //!    lock of ours. A task that is being polled at this moment is cancelled when that poll ends.
-//! 3. Wait for the threads that turn loops, up to the grace. A thread that stays in one poll gets no say any more over
+//! 3. Wait for the threads that turn loops, guests among them, up to the grace. A thread that stays in one poll gets no say any more over
 //!    the other tasks of its seat: they are dropped on its behalf.
 //! 4. Wait for running blocking closures, up to the grace; then say which still run, and leave them.
 //! 5. Close timers and selectors: whoever still uses a socket of this runtime gets an error that names it.
@@ -73,7 +73,7 @@ impl Drop for Ticket {
 
 /// Shuts down, and waits up to `grace` for what does not end at once. Later calls do nothing.
 pub(crate) fn shut_down(shared: &Arc<Shared>, grace: Duration) {
-    if context::is_polling() {
+    if context::is_polling() || context::is_inside(shared) {
         shut_down_elsewhere(shared, grace);
     } else if begin(shared) {
         finish(shared, grace);
@@ -101,6 +101,11 @@ fn begin(shared: &Arc<Shared>) -> bool {
     // Pairs with the fence in `idle.rs`: a sitter that goes to sleep sees `closed`, or is unparked.
     fence(SeqCst);
     shared.spares.close();
+    // Refuses new closures, and drops those that wait; their destructors find the runtime.
+    let entered = shared.enter_here();
+    shared.blocking.close();
+    shared.compute.close();
+    drop(entered);
     for seat in shared.seats.snapshot().iter() {
         seat.wakeup.unpark();
     }
@@ -113,9 +118,6 @@ fn finish(shared: &Arc<Shared>, grace: Duration) {
     let deadline = Instant::now().checked_add(grace).unwrap_or_else(|| Instant::now() + Duration::from_secs(86_400));
     // Destructors that ask for the runtime find it.
     let guard = shared.enter(Phase::Entered);
-    // Refuses new closures, and drops those that wait.
-    shared.blocking.close();
-    shared.compute.close();
     while let Some(seat) = shared.seats.take_free() {
         // Guest seats on which nobody sits.
         close_tasks(&seat);
@@ -124,12 +126,12 @@ fn finish(shared: &Arc<Shared>, grace: Duration) {
             seat.rise(core);
         }
     }
-    let mut all_gone = shared.threads.wait(deadline.min(Instant::now() + HELP_AFTER));
+    let mut all_gone = wait_for_sitters(shared, deadline.min(Instant::now() + HELP_AFTER));
     if !all_gone {
         for seat in shared.seats.snapshot().iter() {
             close_tasks(seat);
         }
-        all_gone = shared.threads.wait(deadline);
+        all_gone = wait_for_sitters(shared, deadline);
     }
     shared.seats.close();
     for seat in shared.seats.snapshot().iter() {
@@ -149,6 +151,12 @@ fn finish(shared: &Arc<Shared>, grace: Duration) {
     shared.unretrieved.report_all(shared);
     shared.seats.clear();
     drop(guard);
+}
+
+/// Step 3: threads of the runtime, and guests.
+fn wait_for_sitters(shared: &Shared, deadline: Instant) -> bool {
+    shared.threads.wait(deadline)
+        && shared.seats.snapshot().iter().filter(|seat| seat.is_guest()).all(|seat| seat.wait_free(deadline))
 }
 
 fn report_left(shared: &Shared, grace: Duration, running: &[crate::blocking::Running], all_gone: bool) {
@@ -217,7 +225,7 @@ fn pop_any(seat: &Seat, core: &super::Core) -> Option<crate::task::Runnable> {
 /// A guest leaves a runtime that has closed: as `finish` does for the seats that it knows of.
 pub(super) fn end_left(seat: &Seat) {
     // Destructors that ask for the runtime find it.
-    let _guard = context::enter(Context::new(seat.shared.clone(), Phase::Entered));
+    let _guard = seat.shared.enter(Phase::Entered);
     close_tasks(seat);
     close_sources(seat);
     drain_injector(&seat.shared);

@@ -36,6 +36,7 @@ use super::idle::Rest;
 use super::seat::{Core, Seat};
 use super::seats::Snapshot;
 use crate::context::{Context, Phase};
+use crate::runtime::config::call;
 use crate::task::Runnable;
 
 /// How long a turn may take before sockets and timers are looked at again. Long against a select (0.3 µs), short
@@ -52,6 +53,9 @@ const STEAL_COST: u64 = 50_000;
 
 /// The mean poll of a seat that has not measured any, in ns: long enough that any backlog wakes a helper.
 pub(super) const FIRST_GUESS: u64 = WAKE_COST;
+
+/// See [`Loop::before_abandoned`]: as often as the monitor looks on the other flavour.
+const ABANDONED: Duration = Duration::from_millis(2);
 
 /// How often a contended steal is tried before the thief goes on to the next victim: no unbounded retry (pains A5).
 const STEAL_TRIES: usize = 4;
@@ -102,11 +106,12 @@ impl<'a> Loop<'a> {
         loop {
             self.seat.turn.store(self.seat.turn.load(Relaxed).wrapping_add(1), Relaxed);
             self.cx.phase.set(Phase::Polling);
-            if root.turn(self.cx) {
-                return Exit::Done;
-            }
+            // Before the root future: in a runtime that has closed it could only fail.
             if let Some(exit) = self.interrupted() {
                 return exit;
+            }
+            if root.turn(self.cx) {
+                return Exit::Done;
             }
             self.expire_timers();
             let Some(turn) = self.run_ready() else { return Exit::Lent };
@@ -322,7 +327,7 @@ impl<'a> Loop<'a> {
         let shared = self.seat.shared.clone();
         if let Some(hook) = &shared.config.on_thread_park {
             // A hook that makes work does not keep the selector from being looked at (pains A12).
-            hook();
+            call(Some(hook));
             if self.with_core(|core| !core.is_empty() || !self.seat.next.is_empty()).unwrap_or(true) || root.is_ready() {
                 return self.select_now();
             }
@@ -372,9 +377,7 @@ impl<'a> Loop<'a> {
                 }
             }
         }
-        if let Some(hook) = &shared.config.on_thread_unpark {
-            hook();
-        }
+        call(shared.config.on_thread_unpark.as_ref());
         self.share();
         let now = Instant::now();
         self.seat.note_selected(now);
@@ -392,7 +395,7 @@ impl<'a> Loop<'a> {
             return;
         }
         // Published before the park word is set: an earlier timer inserted from now on unparks.
-        let deadline = self.seat.timers.before_park();
+        let deadline = self.before_abandoned(self.seat.timers.before_park());
         let park = &self.seat.wakeup.park;
         self.seat.counters.parks.add(1);
         if selecting {
@@ -405,6 +408,19 @@ impl<'a> Loop<'a> {
         } else {
             park.park(deadline);
         }
+    }
+
+    /// When to wake up at the latest, if timers alone would say `deadline`.
+    ///
+    /// On the current-thread flavour no stand-in serves the seat of a guest who has left sockets or timers behind. While
+    /// others are in `block_on` one of them looks after it each [`ABANDONED`] (`help.rs`).
+    fn before_abandoned(&self, deadline: Option<Instant>) -> Option<Instant> {
+        let shared = &self.seat.shared;
+        if !shared.is_current_thread() || self.seats.len() == 1 || !shared.seats.any_free(Seat::has_sources) {
+            return deadline;
+        }
+        let soon = Instant::now() + ABANDONED;
+        Some(deadline.map_or(soon, |deadline| deadline.min(soon)))
     }
 
     /// Virtual time: with nothing else to do, jumps to the next timer. `true`: the loop has to look again.
