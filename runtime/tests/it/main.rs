@@ -1,5 +1,7 @@
 //! Behaviour of the runtime, seen from outside.
 
+mod bad_luck;
+mod bad_luck_places;
 mod basic;
 mod blocking;
 mod coop;
@@ -11,6 +13,13 @@ mod limit;
 mod local;
 mod local_runtime;
 mod macros;
+mod pains_closures;
+mod pains_costs;
+mod pains_ends;
+mod pains_sockets;
+mod pains_stalls;
+mod pains_support;
+mod pains_timers;
 mod support;
 mod task_local;
 mod time;
