@@ -88,8 +88,8 @@ impl Idle {
 
     /// As [`claim`](Self::claim), without the fence: may miss a worker that is just falling asleep.
     ///
-    /// For a worker that queues a task on itself: the task is not lost, since the worker runs it; and once a turn the
-    /// worker asks with the fence.
+    /// For a worker that queues a task on itself: the task is not lost, since the worker runs it; and the
+    /// worker asks again once a turn.
     #[must_use]
     #[inline]
     pub fn claim_unfenced(&self) -> Option<usize> {

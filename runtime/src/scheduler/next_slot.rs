@@ -4,7 +4,8 @@
 //! A task put in comes out exactly once: to the owner, or to the monitor, which rescues it from a worker that is stuck.
 //!
 //! # Who may touch what
-//! One atomic pointer; every access that moves a task is an exchange, so anyone may take. The owner alone puts.
+//! One atomic pointer. The owner alone puts, so it fills an empty slot by a store; every access that takes a task out is an
+//! exchange, so anyone may take.
 //!
 //! # The race
 //! The owner takes or replaces the task while the monitor rescues it: both exchange, one gets it.
@@ -14,7 +15,7 @@ use std::fmt;
 use std::ptr::{self, NonNull};
 
 use rt_sync::primitive::atomic::AtomicPtr;
-use rt_sync::primitive::atomic::Ordering::{AcqRel, Relaxed};
+use rt_sync::primitive::atomic::Ordering::{AcqRel, Relaxed, Release};
 
 use crate::task::{Header, Runnable};
 
@@ -31,8 +32,14 @@ impl NextSlot {
     /// Puts a task in; the one that lay there comes out.
     #[inline]
     pub fn put(&self, task: Runnable) -> Option<Runnable> {
+        let task = task.into_raw().as_ptr();
+        if self.is_empty() {
+            // Nobody but us fills an empty slot. Release: publishes the task to whoever takes it.
+            self.0.store(task, Release);
+            return None;
+        }
         // AcqRel: publishes the task to whoever takes it, and sees the one taken out.
-        own(self.0.swap(task.into_raw().as_ptr(), AcqRel))
+        own(self.0.swap(task, AcqRel))
     }
 
     /// Takes the task out.
