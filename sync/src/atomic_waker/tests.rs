@@ -51,6 +51,23 @@ fn another_waker_replaces_the_old_one_without_waking_it() {
 }
 
 #[test]
+fn a_slot_that_is_not_shared_is_set_without_a_wake() {
+    let (old, new) = (Probe::new(), Probe::new());
+    let mut slot = AtomicWaker::new();
+    slot.set(&old.waker());
+    assert_eq!(old.alive(), 1);
+    let waker = new.waker();
+    slot.set(&waker);
+    slot.set(&waker);
+    assert_eq!((old.alive(), new.clones()), (0, 2));
+    slot.wake();
+    assert!(slot.take().is_none());
+    slot.set(&waker);
+    drop(slot);
+    assert_eq!((old.wakes(), new.wakes(), new.alive()), (0, 1, 1));
+}
+
+#[test]
 fn clear_and_drop_drop_the_waker_without_waking_it() {
     let probe = Probe::new();
     let slot = AtomicWaker::new();
