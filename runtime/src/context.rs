@@ -9,7 +9,10 @@
 //! The thread owns its contexts through `ENTERED`, the innermost last; `CURRENT` is that one as a bare pointer, which
 //! needs no destructor and so is read in one instruction. The rule for it: it is null, or points at the last of
 //! `ENTERED`. Both change together, in `change`, and only while nothing is lent.
-#![expect(unsafe_code, reason = "a woken task finds its worker through a bare pointer in thread-local storage")]
+#![expect(
+    unsafe_code,
+    reason = "a woken task finds its worker through a bare pointer in thread-local storage"
+)]
 
 use std::cell::{Cell, RefCell};
 use std::ptr;
@@ -64,7 +67,12 @@ impl Drop for Entered {
 
 impl Context {
     pub(crate) fn new(shared: Arc<Shared>, phase: Phase) -> Rc<Self> {
-        Rc::new(Self { shared, sitting: RefCell::new(None), phase: Cell::new(phase), lent: RefCell::new(None) })
+        Rc::new(Self {
+            shared,
+            sitting: RefCell::new(None),
+            phase: Cell::new(phase),
+            lent: RefCell::new(None),
+        })
     }
 }
 
@@ -117,8 +125,11 @@ pub(crate) fn is_polling() -> bool {
 /// Whether this thread is inside a loop of this runtime, perhaps below `block_in_place`, so that the runtime cannot wait
 /// for the thread.
 pub(crate) fn is_inside(shared: &Arc<Shared>) -> bool {
-    let inside = |cx: &Rc<Context>| Arc::ptr_eq(&cx.shared, shared) && cx.phase.get() != Phase::Entered;
-    ENTERED.try_with(|entered| entered.borrow().0.iter().any(inside)).unwrap_or(false)
+    let inside =
+        |cx: &Rc<Context>| Arc::ptr_eq(&cx.shared, shared) && cx.phase.get() != Phase::Entered;
+    ENTERED
+        .try_with(|entered| entered.borrow().0.iter().any(inside))
+        .unwrap_or(false)
 }
 
 /// Puts a context in place until the guard is dropped.
@@ -140,7 +151,9 @@ impl Drop for Guard {
     #[inline]
     fn drop(&mut self) {
         let left = change(|entered| {
-            let place = entered.iter().rposition(|context| Rc::as_ptr(context) == self.address)?;
+            let place = entered
+                .iter()
+                .rposition(|context| Rc::as_ptr(context) == self.address)?;
             Some(entered.remove(place))
         });
         // Dropped after the change: a context may hold the last reference to its runtime.

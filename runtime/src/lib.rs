@@ -53,5 +53,7 @@ pub mod sync {
     pub use rt_sync::oneshot;
 }
 
-pub use crate::runtime::{block_in_place, bridge, spawn, spawn_blocking, spawn_compute, spawn_pinned, try_bridge};
+pub use crate::runtime::{
+    block_in_place, bridge, spawn, spawn_blocking, spawn_compute, spawn_pinned, try_bridge,
+};
 pub use rt_macros::{main, test};

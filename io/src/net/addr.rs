@@ -84,7 +84,10 @@ impl Resolve {
     fn host(host: &str, port: u16) -> Self {
         match host.parse::<IpAddr>() {
             Ok(ip) => Self::one(SocketAddr::new(ip, port)),
-            Err(_) => Resolve(State::Lookup(Box::pin(look_up_named(host.to_owned(), port)))),
+            Err(_) => Resolve(State::Lookup(Box::pin(look_up_named(
+                host.to_owned(),
+                port,
+            )))),
         }
     }
 

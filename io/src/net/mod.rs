@@ -8,7 +8,7 @@ mod udp;
 mod udp_batch;
 pub mod unix;
 
-pub use self::addr::{EachAddr, LookupHost, Lookup, ToSocketAddrs, lookup_host};
+pub use self::addr::{EachAddr, Lookup, LookupHost, ToSocketAddrs, lookup_host};
 pub use self::tcp::{TcpListener, TcpSocket, TcpStream};
 pub use self::udp::UdpSocket;
 pub use self::udp_batch::{Datagram, RecvBatch};

@@ -411,7 +411,11 @@ impl Schedule for Owner {
     }
 
     fn cancel_error(&self, id: Id) -> JoinError {
-        match REFUSAL.try_with(|text| text.borrow().clone()).ok().flatten() {
+        match REFUSAL
+            .try_with(|text| text.borrow().clone())
+            .ok()
+            .flatten()
+        {
             Some(text) => JoinError::no_thread(id, text),
             None if self.is_closed() => JoinError::closed(id),
             None => JoinError::cancelled(id),

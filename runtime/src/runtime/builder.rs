@@ -87,7 +87,10 @@ impl Builder {
     }
 
     /// Names each thread of the runtime anew.
-    pub fn thread_name_fn(&mut self, name: impl Fn() -> String + Send + Sync + 'static) -> &mut Self {
+    pub fn thread_name_fn(
+        &mut self,
+        name: impl Fn() -> String + Send + Sync + 'static,
+    ) -> &mut Self {
         self.config.thread_name = Some(Arc::new(name));
         self
     }
@@ -196,7 +199,10 @@ impl Builder {
             (true, None) => workers::default()?,
         };
         let id = NEXT_ID.fetch_add(1, Relaxed);
-        let name = self.name.clone().unwrap_or_else(|| format!("rt-{id}").into());
+        let name = self
+            .name
+            .clone()
+            .unwrap_or_else(|| format!("rt-{id}").into());
         let clock_paused = (!self.multi_thread).then_some(self.start_paused);
         let limits = (self.max_blocking_threads, self.keep_alive);
         let shared = Shared::new(id, name, workers, clock_paused, limits, self.config.clone());

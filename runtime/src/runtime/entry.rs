@@ -186,7 +186,9 @@ pub fn bridge<F: Future>(future: F) -> F::Output {
 /// As [`bridge`], but for the runtime's end.
 #[track_caller]
 pub fn try_bridge<F: Future>(future: F) -> Result<F::Output, BlockOnError> {
-    let Some(shared) = context::current() else { no_runtime("rt::bridge") };
+    let Some(shared) = context::current() else {
+        no_runtime("rt::bridge")
+    };
     let handle = Handle { shared };
     block_in_place(|| handle.try_block_on(future))
 }
@@ -205,7 +207,11 @@ pub(super) fn set_hooks() {
     rt_io::context::set_sleep_hook(|duration| Box::pin(crate::time::sleep(duration)));
     rt_io::context::set_resolve_hook(|host, port| {
         Box::pin(async move {
-            let resolve = move || (host.as_str(), port).to_socket_addrs().map(Iterator::collect::<Vec<SocketAddr>>);
+            let resolve = move || {
+                (host.as_str(), port)
+                    .to_socket_addrs()
+                    .map(Iterator::collect::<Vec<SocketAddr>>)
+            };
             match Handle::try_current() {
                 Ok(handle) => handle.spawn_blocking(resolve).await?,
                 Err(error) => Err(io::Error::other(error)),

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use super::RuntimeMetrics;
 use crate::context::{self, Phase};
-use crate::scheduler::{Entered, Shared};
 use crate::scheduler::guest::Refused;
+use crate::scheduler::{Entered, Shared};
 use crate::task::{JoinHandle, Meta};
 
 /// Reaches a runtime without owning it.
@@ -51,7 +51,9 @@ impl Handle {
     /// # Errors
     /// If the thread is in none.
     pub fn try_current() -> Result<Self, TryCurrentError> {
-        context::current().map(|shared| Self { shared }).ok_or(TryCurrentError(()))
+        context::current()
+            .map(|shared| Self { shared })
+            .ok_or(TryCurrentError(()))
     }
 
     /// Spawns a task: see [`rt::spawn`](crate::spawn).
@@ -155,9 +157,18 @@ impl Handle {
         };
         let runtime = self.shared.name.clone();
         Err(match refused {
-            Refused::Nested => BlockOnError { runtime, kind: Kind::Nested },
-            Refused::Closed => BlockOnError { runtime, kind: Kind::Closed },
-            Refused::Seat(error) => BlockOnError { runtime, kind: Kind::Io(error) },
+            Refused::Nested => BlockOnError {
+                runtime,
+                kind: Kind::Nested,
+            },
+            Refused::Closed => BlockOnError {
+                runtime,
+                kind: Kind::Closed,
+            },
+            Refused::Seat(error) => BlockOnError {
+                runtime,
+                kind: Kind::Io(error),
+            },
         })
     }
 
@@ -166,15 +177,24 @@ impl Handle {
     pub fn enter(&self) -> EnterGuard<'_> {
         // Inside a task of this very runtime there is nothing to enter: the task keeps its seat.
         let inside = context::with(|cx| {
-            cx.is_some_and(|cx| Arc::ptr_eq(&cx.shared, &self.shared) && cx.phase.get() != Phase::Entered)
+            cx.is_some_and(|cx| {
+                Arc::ptr_eq(&cx.shared, &self.shared) && cx.phase.get() != Phase::Entered
+            })
         });
-        EnterGuard { _entered: (!inside).then(|| self.shared.enter_here()), _handle: PhantomData }
+        EnterGuard {
+            _entered: (!inside).then(|| self.shared.enter_here()),
+            _handle: PhantomData,
+        }
     }
 
     /// Which kind of runtime it is.
     #[must_use]
     pub fn runtime_flavor(&self) -> RuntimeFlavor {
-        if self.shared.is_current_thread() { RuntimeFlavor::CurrentThread } else { RuntimeFlavor::MultiThread }
+        if self.shared.is_current_thread() {
+            RuntimeFlavor::CurrentThread
+        } else {
+            RuntimeFlavor::MultiThread
+        }
     }
 
     /// The number of the runtime, unique in the process.
@@ -272,8 +292,14 @@ impl fmt::Display for BlockOnError {
                 "block_on of runtime '{runtime}' was called inside async code, whose loop it would stall: use `.await`, or \
                  from a sync function below a task `rt::bridge(future)`, or move the code to `rt::spawn_blocking`"
             ),
-            Kind::Closed => write!(f, "runtime '{runtime}' is closed, and the future of block_on was not done"),
-            Kind::Io(error) => write!(f, "block_on of runtime '{runtime}' cannot have a selector: {error}"),
+            Kind::Closed => write!(
+                f,
+                "runtime '{runtime}' is closed, and the future of block_on was not done"
+            ),
+            Kind::Io(error) => write!(
+                f,
+                "block_on of runtime '{runtime}' cannot have a selector: {error}"
+            ),
         }
     }
 }

@@ -101,7 +101,10 @@ impl RuntimeMetrics {
                 })
                 .collect(),
             num_workers: shared.workers,
-            live_tasks: seats.iter().map(|seat| seat.live.len() + seat.inbox.live.len()).sum(),
+            live_tasks: seats
+                .iter()
+                .map(|seat| seat.live.len() + seat.inbox.live.len())
+                .sum(),
             injector_depth: shared.injector.len(),
             remote_schedules: shared.remote_schedules.get(),
             unparks: shared.unparks.get(),

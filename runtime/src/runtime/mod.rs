@@ -9,12 +9,17 @@ mod entry;
 mod handle;
 mod metrics;
 pub(crate) mod panics;
-#[expect(clippy::module_inception, reason = "the type Runtime has a file of its own")]
+#[expect(
+    clippy::module_inception,
+    reason = "the type Runtime has a file of its own"
+)]
 mod runtime;
 mod workers;
 
 pub use self::builder::Builder;
-pub use self::entry::{bridge, block_in_place, spawn, spawn_blocking, spawn_compute, spawn_pinned, try_bridge};
+pub use self::entry::{
+    block_in_place, bridge, spawn, spawn_blocking, spawn_compute, spawn_pinned, try_bridge,
+};
 pub use self::handle::{BlockOnError, EnterGuard, Handle, RuntimeFlavor, TryCurrentError};
 pub use self::metrics::{PoolMetrics, RuntimeMetrics, WorkerMetrics};
 pub use self::panics::UnhandledPanic;

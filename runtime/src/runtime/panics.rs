@@ -70,7 +70,11 @@ pub(crate) fn unhandled(shared: &Arc<Shared>, report: &Arc<PanicReport>) {
         UnhandledPanic::Ignore => {}
         UnhandledPanic::Report => write(shared, report, "nobody retrieved the error"),
         UnhandledPanic::ShutdownRuntime => {
-            write(shared, report, "nobody retrieved the error; the runtime shuts down");
+            write(
+                shared,
+                report,
+                "nobody retrieved the error; the runtime shuts down",
+            );
             shutdown::shut_down_elsewhere(shared, shared.config.shutdown_grace);
         }
     }
@@ -80,7 +84,11 @@ pub(crate) fn unhandled(shared: &Arc<Shared>, report: &Arc<PanicReport>) {
 #[cold]
 pub(crate) fn destructor_panicked(shared: &Arc<Shared>, report: &Arc<PanicReport>) {
     if shared.config.unhandled_panic != UnhandledPanic::Ignore {
-        write(shared, report, "in a destructor or a waker, which cannot fail");
+        write(
+            shared,
+            report,
+            "in a destructor or a waker, which cannot fail",
+        );
     }
 }
 
@@ -94,7 +102,10 @@ pub(crate) struct Unretrieved(std::sync::Mutex<Vec<Weak<PanicReport>>>);
 
 impl Unretrieved {
     fn add(&self, report: &Arc<PanicReport>) {
-        let mut list = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut list = self
+            .0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         // The error holds the report; once it is gone somebody has dealt with it.
         list.retain(|report| report.strong_count() > 0);
         list.push(Arc::downgrade(report));
@@ -102,7 +113,12 @@ impl Unretrieved {
 
     /// At shutdown.
     pub(crate) fn report_all(&self, shared: &Arc<Shared>) {
-        let list = std::mem::take(&mut *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        let list = std::mem::take(
+            &mut *self
+                .0
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+        );
         for report in list.iter().filter_map(Weak::upgrade) {
             unhandled(shared, &report);
         }

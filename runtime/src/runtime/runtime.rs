@@ -34,7 +34,9 @@ impl Runtime {
     }
 
     pub(super) fn from_shared(shared: Arc<Shared>) -> Self {
-        Self { handle: Handle { shared } }
+        Self {
+            handle: Handle { shared },
+        }
     }
 
     /// A handle, by which the runtime is reached from anywhere.
@@ -94,7 +96,10 @@ impl Runtime {
 
     /// Ends the runtime without waiting: a helper thread does the work.
     pub fn shutdown_background(self) {
-        shutdown::shut_down_elsewhere(&self.handle.shared, self.handle.shared.config.shutdown_grace);
+        shutdown::shut_down_elsewhere(
+            &self.handle.shared,
+            self.handle.shared.config.shutdown_grace,
+        );
     }
 
     /// What the runtime has counted so far.
@@ -106,7 +111,10 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        shutdown::shut_down(&self.handle.shared, self.handle.shared.config.shutdown_grace);
+        shutdown::shut_down(
+            &self.handle.shared,
+            self.handle.shared.config.shutdown_grace,
+        );
     }
 }
 

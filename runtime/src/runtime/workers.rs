@@ -19,12 +19,16 @@ pub(super) fn default() -> io::Result<usize> {
 }
 
 fn parse(value: &OsString) -> io::Result<usize> {
-    let number = value.to_str().and_then(|text| text.trim().parse::<usize>().ok());
+    let number = value
+        .to_str()
+        .and_then(|text| text.trim().parse::<usize>().ok());
     match number {
         Some(number) if (1..=MOST).contains(&number) => Ok(number),
         _ => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            format!("{VARIABLE} is {value:?}: it has to be a number of threads between 1 and {MOST}, or unset"),
+            format!(
+                "{VARIABLE} is {value:?}: it has to be a number of threads between 1 and {MOST}, or unset"
+            ),
         )),
     }
 }

@@ -41,8 +41,12 @@ impl Shared {
         if context::is_polling() {
             return Err(Refused::Nested);
         }
-        let mut root =
-            RootFuture { future: pin!(Some(future)), flag: None, waker: Waker::noop().clone(), output: None };
+        let mut root = RootFuture {
+            future: pin!(Some(future)),
+            flag: None,
+            waker: Waker::noop().clone(),
+            output: None,
+        };
         loop {
             if self.is_closed() {
                 return Err(Refused::Closed);
@@ -53,13 +57,22 @@ impl Shared {
             };
             root.sit(&seat);
             let cx = Context::new(self.clone(), Phase::Polling);
-            cx.sitting.replace(Some(Sitting { seat: seat.clone(), core }));
-            let leave = Leave { cx: cx.clone(), seat: seat.clone() };
+            cx.sitting.replace(Some(Sitting {
+                seat: seat.clone(),
+                core,
+            }));
+            let leave = Leave {
+                cx: cx.clone(),
+                seat: seat.clone(),
+            };
             let exit = {
                 let _context = context::enter(cx.clone());
                 let _selector = rt_io::context::enter(seat.wakeup.selector.get().cloned(), true);
                 let _timers = time::current::enter(seat.timers.clone());
-                let mut root = DropInside { root: &mut root, goes_on: false };
+                let mut root = DropInside {
+                    root: &mut root,
+                    goes_on: false,
+                };
                 let exit = Loop::new(&cx, &seat, true).run(root.root);
                 root.goes_on = matches!(exit, Exit::Lent | Exit::Wanted);
                 drop(root);
@@ -92,7 +105,8 @@ impl Shared {
     pub(crate) fn add_guest_seat(self: &Arc<Self>) -> std::io::Result<Arc<Seat>> {
         self.seats.add(|index| {
             // On the current-thread flavour guests are the workers, as far as there is room in the accounting.
-            let idle_index = (self.is_current_thread() && index < self.idle.capacity()).then_some(index);
+            let idle_index =
+                (self.is_current_thread() && index < self.idle.capacity()).then_some(index);
             Seat::new(self.clone(), index, idle_index)
         })
     }
@@ -174,7 +188,9 @@ struct Leave {
 impl Drop for Leave {
     fn drop(&mut self) {
         // Lent: a stand-in has the core, and frees the seat when it is done.
-        let Some(sitting) = self.cx.sitting.take() else { return };
+        let Some(sitting) = self.cx.sitting.take() else {
+            return;
+        };
         leave_guest(&self.seat, sitting.core);
     }
 }
@@ -187,7 +203,11 @@ pub(super) fn leave_guest(seat: &Arc<Seat>, core: Box<super::Core>) {
         shared.injector.push(task);
         left = true;
     };
-    core.found.take().into_iter().chain(seat.next.take()).for_each(&mut inject);
+    core.found
+        .take()
+        .into_iter()
+        .chain(seat.next.take())
+        .for_each(&mut inject);
     while let Some(task) = core.queue.pop() {
         inject(task);
     }

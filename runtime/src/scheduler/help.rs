@@ -43,7 +43,10 @@ impl Seat {
         if self.wakeup.park.is_parked() {
             return false;
         }
-        let age = self.shared.stamp(now).saturating_sub(self.selected_at.load(Relaxed));
+        let age = self
+            .shared
+            .stamp(now)
+            .saturating_sub(self.selected_at.load(Relaxed));
         if u128::from(age) < AFTER.as_nanos() {
             return false;
         }

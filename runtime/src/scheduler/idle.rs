@@ -68,7 +68,9 @@ impl Idle {
     #[must_use]
     pub fn new(workers: usize) -> Self {
         let groups = workers.div_ceil(GROUP).max(1);
-        Self { words: (0..groups).map(|_| AtomicU64::new(0)).collect() }
+        Self {
+            words: (0..groups).map(|_| AtomicU64::new(0)).collect(),
+        }
     }
 
     /// How many workers there is room for.
@@ -93,10 +95,17 @@ impl Idle {
     #[must_use]
     #[inline]
     pub fn claim_unfenced(&self) -> Option<usize> {
-        if self.words.iter().any(|word| word.load(Relaxed) >= SEARCHING) {
+        if self
+            .words
+            .iter()
+            .any(|word| word.load(Relaxed) >= SEARCHING)
+        {
             return None;
         }
-        self.words.iter().enumerate().find_map(|(group, word)| claim_in(word).map(|bit| group * GROUP + bit))
+        self.words
+            .iter()
+            .enumerate()
+            .find_map(|(group, word)| claim_in(word).map(|bit| group * GROUP + bit))
     }
 
     /// Whether a claim would find somebody: a look at the words and no more.
@@ -128,7 +137,10 @@ impl Idle {
         loop {
             if searching {
                 if let Some(work) = search() {
-                    return Rest::Found { work, last: self.stop_searching(worker) };
+                    return Rest::Found {
+                        work,
+                        last: self.stop_searching(worker),
+                    };
                 }
                 // Steps 1 and 2, for a searcher.
                 self.update(worker, |word, bit| (word - SEARCHING) | bit);
@@ -148,7 +160,13 @@ impl Idle {
 
     /// The worker has seen work: its bit becomes a count. If it was claimed meanwhile that has happened already.
     pub fn wake_to_search(&self, worker: usize) {
-        self.update(worker, |word, bit| if word & bit == 0 { word } else { (word & !bit) + SEARCHING });
+        self.update(worker, |word, bit| {
+            if word & bit == 0 {
+                word
+            } else {
+                (word & !bit) + SEARCHING
+            }
+        });
     }
 
     /// The worker is awake for a reason of its own: clears its bit. `true`: it had been claimed, and counts as
@@ -163,7 +181,10 @@ impl Idle {
     /// come in whose owner relied on this search.
     pub fn stop_searching(&self, worker: usize) -> bool {
         let before = self.update(worker, |word, _| word - SEARCHING);
-        debug_assert!(before >= SEARCHING, "more workers stopped searching than had begun");
+        debug_assert!(
+            before >= SEARCHING,
+            "more workers stopped searching than had begun"
+        );
         let last = before < 2 * SEARCHING;
         if last {
             // Pairs with the fence in `claim`: who trusted the count has queued its task before the caller's next look.
@@ -175,13 +196,19 @@ impl Idle {
     /// Workers that sleep now. For metrics and the monitor.
     #[must_use]
     pub fn sleeping(&self) -> usize {
-        self.words.iter().map(|word| (word.load(Relaxed) & (SEARCHING - 1)).count_ones() as usize).sum()
+        self.words
+            .iter()
+            .map(|word| (word.load(Relaxed) & (SEARCHING - 1)).count_ones() as usize)
+            .sum()
     }
 
     /// Workers that search now.
     #[must_use]
     pub fn searching(&self) -> usize {
-        self.words.iter().map(|word| (word.load(Relaxed) / SEARCHING) as usize).sum()
+        self.words
+            .iter()
+            .map(|word| (word.load(Relaxed) / SEARCHING) as usize)
+            .sum()
     }
 
     /// The word before the change.
@@ -225,7 +252,10 @@ fn claim_in(word: &AtomicU64) -> Option<usize> {
 
 impl fmt::Debug for Idle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Idle").field("sleeping", &self.sleeping()).field("searching", &self.searching()).finish()
+        f.debug_struct("Idle")
+            .field("sleeping", &self.sleeping())
+            .field("searching", &self.searching())
+            .finish()
     }
 }
 
@@ -261,14 +291,23 @@ mod tests {
             },
             || Some("work"),
         );
-        assert_eq!(rest, Rest::Found { work: "work", last: true });
+        assert_eq!(
+            rest,
+            Rest::Found {
+                work: "work",
+                last: true
+            }
+        );
         assert_eq!((looks, idle.searching()), (1, 0));
     }
 
     #[test]
     fn more_workers_than_a_word_holds_are_claimed_too() {
         let idle = Idle::new(GROUP + 2);
-        assert_eq!(idle.rest::<()>(GROUP + 1, false, || false, || None), Rest::Sleep);
+        assert_eq!(
+            idle.rest::<()>(GROUP + 1, false, || false, || None),
+            Rest::Sleep
+        );
         assert!(idle.has_sleeper());
         assert_eq!(idle.claim(), Some(GROUP + 1));
         assert!(!idle.has_sleeper());

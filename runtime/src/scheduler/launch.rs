@@ -15,7 +15,9 @@ use crate::time;
 /// Makes the seats and starts a thread for each worker. If one cannot be started, the others end again.
 pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<()> {
     for index in 0..shared.workers {
-        shared.seats.add(|_| Seat::new(shared.clone(), index, Some(index)))?;
+        shared
+            .seats
+            .add(|_| Seat::new(shared.clone(), index, Some(index)))?;
     }
     if shared.is_current_thread() {
         let seat = shared.add_guest_seat()?;
@@ -40,7 +42,11 @@ pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<()> {
 }
 
 /// Starts a thread of the runtime, with its name, its stack and the user's hooks. Shutdown waits for its end.
-pub(super) fn start_thread(shared: &Arc<Shared>, kind: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+pub(super) fn start_thread(
+    shared: &Arc<Shared>,
+    kind: &str,
+    body: impl FnOnce() + Send + 'static,
+) -> io::Result<()> {
     let config = &shared.config;
     let mut builder = thread::Builder::new().name(config.thread_name(kind));
     if let Some(size) = config.thread_stack_size {
@@ -59,7 +65,13 @@ pub(super) fn start_thread(shared: &Arc<Shared>, kind: &str, body: impl FnOnce()
         })
         .map(drop)
         .map_err(|error| {
-            io::Error::new(error.kind(), format!("runtime '{}' cannot start a {kind} thread: {error}", shared.name))
+            io::Error::new(
+                error.kind(),
+                format!(
+                    "runtime '{}' cannot start a {kind} thread: {error}",
+                    shared.name
+                ),
+            )
         })
 }
 
@@ -86,7 +98,10 @@ fn work(seat: &Arc<Seat>) {
     let _timers = time::current::enter(seat.timers.clone());
     let mut core = seat.sit_when_free();
     loop {
-        cx.sitting.replace(Some(Sitting { seat: seat.clone(), core }));
+        cx.sitting.replace(Some(Sitting {
+            seat: seat.clone(),
+            core,
+        }));
         let exit = Loop::new(&cx, seat, true).run(&mut NoRoot);
         if exit == Exit::Lent {
             // The poll in which the seat was lent is over.

@@ -48,8 +48,15 @@ pub(super) struct Job {
 
 impl Spares {
     pub(crate) fn new() -> Self {
-        let state = State { waiting: 0, jobs: VecDeque::new(), closed: false };
-        Self { state: Mutex::new(state), condvar: Condvar::new() }
+        let state = State {
+            waiting: 0,
+            jobs: VecDeque::new(),
+            closed: false,
+        };
+        Self {
+            state: Mutex::new(state),
+            condvar: Condvar::new(),
+        }
     }
 
     /// Finds a thread for the seat. `Err`: there is none, and the job comes back.
@@ -73,7 +80,13 @@ impl Spares {
         match started {
             Ok(()) => Ok(()),
             // Another spare thread may have taken it meanwhile.
-            Err(_) => match self.state.lock().unwrap_or_else(PoisonError::into_inner).jobs.pop_back() {
+            Err(_) => match self
+                .state
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .jobs
+                .pop_back()
+            {
                 Some(job) => Err(job),
                 None => Ok(()),
             },
@@ -97,8 +110,10 @@ impl Spares {
                 return None;
             }
             state.waiting += 1;
-            let (back, timeout) =
-                self.condvar.wait_timeout(state, KEEP_ALIVE).unwrap_or_else(PoisonError::into_inner);
+            let (back, timeout) = self
+                .condvar
+                .wait_timeout(state, KEEP_ALIVE)
+                .unwrap_or_else(PoisonError::into_inner);
             state = back;
             state.waiting -= 1;
             if timeout.timed_out() && state.jobs.is_empty() {
@@ -109,7 +124,10 @@ impl Spares {
 
     /// No more seats are lent; waiting threads end.
     pub(super) fn close(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .closed = true;
         self.condvar.notify_all();
     }
 }
@@ -124,7 +142,11 @@ impl Root for StandIn<'_> {
         self.seat.is_guest()
             && !self.seat.has_sources()
             && self.seat.next.is_empty()
-            && cx.sitting.borrow().as_ref().is_some_and(|sitting| sitting.core.is_empty())
+            && cx
+                .sitting
+                .borrow()
+                .as_ref()
+                .is_some_and(|sitting| sitting.core.is_empty())
     }
 
     fn is_ready(&self) -> bool {
@@ -135,7 +157,10 @@ impl Root for StandIn<'_> {
 fn stand_in(job: Job) {
     let Job { seat, core } = job;
     let cx = Context::new(seat.shared.clone(), Phase::Polling);
-    cx.sitting.replace(Some(Sitting { seat: seat.clone(), core }));
+    cx.sitting.replace(Some(Sitting {
+        seat: seat.clone(),
+        core,
+    }));
     let _context = context::enter(cx.clone());
     let _selector = rt_io::context::enter(seat.wakeup.selector.get().cloned(), true);
     let _timers = time::current::enter(seat.timers.clone());
@@ -145,7 +170,9 @@ fn stand_in(job: Job) {
     }
     cx.lent.take();
     // Without a core the seat was lent once more, and is its stand-in's.
-    let Some(sitting) = cx.sitting.take() else { return };
+    let Some(sitting) = cx.sitting.take() else {
+        return;
+    };
     if seat.is_guest() {
         leave_guest(&seat, sitting.core);
     } else {
@@ -211,14 +238,20 @@ fn lend(cx: &Context) -> Lent {
         return Lent::Kept(before);
     }
     // Blocks for the second time in one poll: the seat is away already.
-    let Some(Sitting { seat, core }) = cx.sitting.take() else { return Lent::Seat(before) };
+    let Some(Sitting { seat, core }) = cx.sitting.take() else {
+        return Lent::Seat(before);
+    };
     if seat.is_guest() {
         cx.shared.seats.note_served(&seat);
     }
-    match cx.shared.spares.run(Job { seat: seat.clone(), core }) {
+    match cx.shared.spares.run(Job {
+        seat: seat.clone(),
+        core,
+    }) {
         Ok(()) => {
             let selector = seat.wakeup.selector.get().cloned();
-            cx.lent.replace(Some(rt_io::context::enter(selector, false)));
+            cx.lent
+                .replace(Some(rt_io::context::enter(selector, false)));
             Lent::Seat(before)
         }
         Err(Job { seat, core }) => {

@@ -14,7 +14,10 @@
 //! # Where it comes from
 //! A doubly linked list through the tasks, as tokio's. A slab of references was tried first: 50 instructions more for
 //! a spawn and its end, and 21 bytes a task instead of 16.
-#![expect(unsafe_code, reason = "a list that is linked through the headers of its tasks")]
+#![expect(
+    unsafe_code,
+    reason = "a list that is linked through the headers of its tasks"
+)]
 
 use std::fmt;
 use std::ptr::NonNull;
@@ -48,8 +51,15 @@ impl LiveTasks {
     /// An open list with nobody in it.
     #[must_use]
     pub fn new() -> Self {
-        let list = List { first: None, len: 0, closed: false };
-        Self { list: Mutex::new(list), count: AtomicUsize::new(0) }
+        let list = List {
+            first: None,
+            len: 0,
+            closed: false,
+        };
+        Self {
+            list: Mutex::new(list),
+            count: AtomicUsize::new(0),
+        }
     }
 
     /// Takes a new task in. `Err`: the list is closed, and the task is nobody's.
@@ -63,7 +73,13 @@ impl LiveTasks {
             return Err(task);
         }
         let task = task.into_raw();
-        set_links(task, Links { previous: None, next: list.first });
+        set_links(
+            task,
+            Links {
+                previous: None,
+                next: list.first,
+            },
+        );
         if let Some(first) = list.first {
             change_links(first, |links| links.previous = Some(task));
         }
@@ -157,6 +173,8 @@ impl Default for LiveTasks {
 
 impl fmt::Debug for LiveTasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LiveTasks").field("len", &self.len()).finish_non_exhaustive()
+        f.debug_struct("LiveTasks")
+            .field("len", &self.len())
+            .finish_non_exhaustive()
     }
 }

@@ -50,9 +50,9 @@ pub(crate) mod shutdown;
 mod worker;
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crossbeam_deque::Injector;
 use rt_sync::primitive::Arc as ModelArc;
@@ -63,9 +63,9 @@ use self::monitor::Monitor;
 use self::seats::Seats;
 use self::shutdown::Latch;
 use crate::blocking::{self, Pool};
+use crate::context::{self, Context, Phase};
 use crate::runtime::config::{Config, call};
 use crate::runtime::panics::{self, Unretrieved};
-use crate::context::{self, Context, Phase};
 use crate::task::{Meta, Runnable};
 use crate::time::{self, Clock, Timers};
 
@@ -121,7 +121,8 @@ impl Shared {
     ) -> Arc<Self> {
         let clock = clock_paused.map_or_else(Clock::new, Clock::pausable);
         Arc::new_cyclic(|weak: &Weak<Shared>| {
-            let pool = |pool: blocking::Config, kind| pool_config(pool, kind, weak, &config, &clock);
+            let pool =
+                |pool: blocking::Config, kind| pool_config(pool, kind, weak, &config, &clock);
             let mut blocking_config = pool(blocking::Config::blocking(), "blocking");
             blocking_config.max_threads = most_blocking;
             blocking_config.keep_alive = keep_alive;
@@ -169,7 +170,9 @@ impl Shared {
 
     /// Enters a thread for a moment. What it does otherwise stays so: inside a task, blocking does not become right.
     pub(crate) fn enter_here(self: &Arc<Self>) -> Entered {
-        self.enter(context::with(|cx| cx.map_or(Phase::Entered, |cx| cx.phase.get())))
+        self.enter(context::with(|cx| {
+            cx.map_or(Phase::Entered, |cx| cx.phase.get())
+        }))
     }
 
     /// Whether shutdown has begun.
@@ -215,7 +218,11 @@ fn pool_config(
     let names = config.clone();
     pool.name = Arc::new(move || names.thread_name(kind));
     pool.stack_size = config.thread_stack_size;
-    let (start, stop, weak) = (config.on_thread_start.clone(), config.on_thread_stop.clone(), shared.clone());
+    let (start, stop, weak) = (
+        config.on_thread_start.clone(),
+        config.on_thread_stop.clone(),
+        shared.clone(),
+    );
     pool.run = Arc::new(move |body| {
         let _entered = weak.upgrade().map(|shared| shared.enter(Phase::Entered));
         call(start.as_ref());

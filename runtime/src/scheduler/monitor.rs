@@ -78,11 +78,18 @@ impl Monitor {
             // Pairs with the worker that clears its idle bit and then calls `wake`: it sees `asleep`, or we see it.
             std::sync::atomic::fence(SeqCst);
             while self.asleep.load(Ordering::SeqCst) && !self.closed.load(SeqCst) && !look() {
-                guard = self.condvar.wait(guard).unwrap_or_else(PoisonError::into_inner);
+                guard = self
+                    .condvar
+                    .wait(guard)
+                    .unwrap_or_else(PoisonError::into_inner);
             }
             self.asleep.store(false, SeqCst);
         } else if !self.closed.load(SeqCst) {
-            drop(self.condvar.wait_timeout(guard, TICK).unwrap_or_else(PoisonError::into_inner));
+            drop(
+                self.condvar
+                    .wait_timeout(guard, TICK)
+                    .unwrap_or_else(PoisonError::into_inner),
+            );
         }
         !self.closed.load(SeqCst)
     }
@@ -126,7 +133,8 @@ fn rescue(shared: &Shared, seat: &Seat) {
     seat.help(Instant::now());
     if let Some(task) = seat.next.take() {
         shared.inject(task);
-    } else if (!seat.stealer.is_empty() || !shared.injector.is_empty()) && shared.idle.has_sleeper() {
+    } else if (!seat.stealer.is_empty() || !shared.injector.is_empty()) && shared.idle.has_sleeper()
+    {
         shared.notify_injected();
     }
 }

@@ -80,6 +80,8 @@ impl Drop for NextSlot {
 
 impl fmt::Debug for NextSlot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NextSlot").field("empty", &self.is_empty()).finish()
+        f.debug_struct("NextSlot")
+            .field("empty", &self.is_empty())
+            .finish()
     }
 }

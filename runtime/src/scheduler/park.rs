@@ -42,7 +42,11 @@ impl Park {
     /// A seat that is awake.
     #[must_use]
     pub fn new() -> Self {
-        Self { word: AtomicU8::new(RUNNING), lock: Mutex::new(()), condvar: Condvar::new() }
+        Self {
+            word: AtomicU8::new(RUNNING),
+            lock: Mutex::new(()),
+            condvar: Condvar::new(),
+        }
     }
 
     /// Sleeps on the condition variable until unparked, or until `deadline`. For the owner.

@@ -37,7 +37,11 @@ pub(crate) struct Inbox {
 
 impl Inbox {
     pub(crate) fn new() -> Self {
-        Self { ready: Mutex::new(VecDeque::new()), len: AtomicUsize::new(0), live: LiveTasks::new() }
+        Self {
+            ready: Mutex::new(VecDeque::new()),
+            len: AtomicUsize::new(0),
+            live: LiveTasks::new(),
+        }
     }
 
     fn push(&self, task: Runnable) {
@@ -125,7 +129,12 @@ where
 
 impl Shared {
     /// Spawns a task that is made, polled and dropped on worker `index`.
-    pub(crate) fn spawn_pinned<M, F>(&self, index: usize, make: M, meta: Meta) -> io::Result<JoinHandle<F::Output>>
+    pub(crate) fn spawn_pinned<M, F>(
+        &self,
+        index: usize,
+        make: M,
+        meta: Meta,
+    ) -> io::Result<JoinHandle<F::Output>>
     where
         M: FnOnce() -> F + Send + 'static,
         F: Future + 'static,
@@ -142,7 +151,10 @@ impl Shared {
             ));
         }
         let Some(seat) = self.seats.get(index) else {
-            return Err(io::Error::other(format!("spawn_pinned: runtime '{}' is closed", self.name)));
+            return Err(io::Error::other(format!(
+                "spawn_pinned: runtime '{}' is closed",
+                self.name
+            )));
         };
         // Boxed and pinned, so that `Lazy` may be moved before the future is made and its closure need not be `Unpin`.
         let make = Box::new(move || Box::pin(make()));

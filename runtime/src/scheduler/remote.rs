@@ -6,7 +6,9 @@ use std::sync::Arc;
 use super::{Seat, Shared, shutdown};
 use crate::context::{self, Place};
 use crate::runtime::panics;
-use crate::task::{Header, JoinHandle, Meta, PanicReport, Runnable, Schedule, new_task, spawn_listed};
+use crate::task::{
+    Header, JoinHandle, Meta, PanicReport, Runnable, Schedule, new_task, spawn_listed,
+};
 
 /// The scheduler handle in a task: the seat on which it was spawned, which keeps its live list.
 pub(crate) struct Home(pub(crate) Arc<Seat>);

@@ -19,16 +19,16 @@ use std::time::{Duration, Instant};
 
 use crossbeam_deque::{Stealer, Worker};
 use rt_io::driver::{self, Driver};
-use rt_sync::primitive::{Arc as ModelArc, Condvar, Mutex};
 use rt_sync::primitive::atomic::AtomicBool as ModelBool;
 use rt_sync::primitive::atomic::Ordering::{AcqRel, Acquire};
+use rt_sync::primitive::{Arc as ModelArc, Condvar, Mutex};
 
+use super::Shared;
 use super::live::LiveTasks;
 use super::metrics::Counters;
 use super::next_slot::NextSlot;
 use super::park::Park;
 use super::pinned::Inbox;
-use super::Shared;
 use crate::context::{self, Phase, Sitting};
 use crate::task::Runnable;
 use crate::time::Timers;
@@ -75,7 +75,10 @@ impl Wakeup {
     /// Of a seat without a selector, whose sitter is awake.
     #[must_use]
     pub fn new() -> Self {
-        Self { park: Park::new(), selector: OnceLock::new() }
+        Self {
+            park: Park::new(),
+            selector: OnceLock::new(),
+        }
     }
 
     /// Wakes the sitter, or keeps it from falling asleep; `true` if it was asleep.
@@ -104,7 +107,10 @@ impl RootFlag {
     /// For the root future that is polled by the sitter behind `wakeup`.
     #[must_use]
     pub fn new(wakeup: Arc<Wakeup>) -> Self {
-        Self { ready: ModelBool::new(false), wakeup }
+        Self {
+            ready: ModelBool::new(false),
+            wakeup,
+        }
     }
 
     /// Whether the root future was woken since the last call.
@@ -142,7 +148,10 @@ impl std::task::Wake for RootFlag {
         // The sitter itself looks at the flag before it sleeps.
         let own = context::with(|cx| {
             cx.is_some_and(|cx| {
-                cx.sitting.borrow().as_ref().is_some_and(|sitting| Arc::ptr_eq(&sitting.seat.wakeup, &self.wakeup))
+                cx.sitting
+                    .borrow()
+                    .as_ref()
+                    .is_some_and(|sitting| Arc::ptr_eq(&sitting.seat.wakeup, &self.wakeup))
             })
         });
         if !own {
@@ -206,7 +215,9 @@ impl Sitting {
         } else if let Some(displaced) = self.seat.next.put(task) {
             self.core.queue.push(displaced);
             // Rule 5. Unfenced: what is missed here is seen once a turn.
-            if self.seat.shared.idle.has_sleeper() && self.seat.backlog() >= super::worker::WAKE_COST {
+            if self.seat.shared.idle.has_sleeper()
+                && self.seat.backlog() >= super::worker::WAKE_COST
+            {
                 self.seat.shared.notify(&self.seat);
             }
         }
@@ -220,7 +231,11 @@ impl Seat {
         self.stealer.len() as u64 * self.mean_poll.load(Relaxed)
     }
 
-    pub(crate) fn new(shared: Arc<Shared>, index: usize, idle_index: Option<usize>) -> std::io::Result<Arc<Self>> {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        index: usize,
+        idle_index: Option<usize>,
+    ) -> std::io::Result<Arc<Self>> {
         let wakeup = Arc::new(Wakeup::new());
         let (driver, handle) = Driver::new(shared.name.clone())?;
         let weak = Arc::downgrade(&wakeup);
@@ -232,9 +247,12 @@ impl Seat {
         // Cannot be set already: the wakeup is new.
         let _ = wakeup.selector.set(handle);
         let unpark = wakeup.clone();
-        let timers = Timers::new(shared.clock.clone(), Box::new(move || {
-            unpark.unpark();
-        }));
+        let timers = Timers::new(
+            shared.clock.clone(),
+            Box::new(move || {
+                unpark.unpark();
+            }),
+        );
         let queue = Worker::new_fifo();
         let stealer = queue.stealer();
         let core = Core {
@@ -311,7 +329,10 @@ impl Seat {
     }
 
     pub(crate) fn registrations(&self) -> usize {
-        self.wakeup.selector.get().map_or(0, |selector| selector.registrations())
+        self.wakeup
+            .selector
+            .get()
+            .map_or(0, |selector| selector.registrations())
     }
 
     pub(crate) fn is_guest(&self) -> bool {
@@ -327,19 +348,26 @@ impl Default for Wakeup {
 
 impl fmt::Debug for Wakeup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wakeup").field("park", &self.park).finish_non_exhaustive()
+        f.debug_struct("Wakeup")
+            .field("park", &self.park)
+            .finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for RootFlag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RootFlag").field("set", &self.is_set()).finish_non_exhaustive()
+        f.debug_struct("RootFlag")
+            .field("set", &self.is_set())
+            .finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for Seat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Seat").field("index", &self.index).field("park", &self.wakeup.park).finish_non_exhaustive()
+        f.debug_struct("Seat")
+            .field("index", &self.index)
+            .field("park", &self.wakeup.park)
+            .finish_non_exhaustive()
     }
 }
 

@@ -39,14 +39,21 @@ impl Seats {
         Self {
             list: RwLock::new(Arc::new([])),
             len: AtomicUsize::new(0),
-            guests: Mutex::new(Guests { free: Vec::new(), served: Vec::new(), waiting: 0 }),
+            guests: Mutex::new(Guests {
+                free: Vec::new(),
+                served: Vec::new(),
+                waiting: 0,
+            }),
             freed: Condvar::new(),
             closed: AtomicBool::new(false),
         }
     }
 
     /// Adds a seat that `make` makes for the next index. Once closed, the seat is its maker's alone.
-    pub(crate) fn add<E>(&self, make: impl FnOnce(usize) -> Result<Arc<Seat>, E>) -> Result<Arc<Seat>, E> {
+    pub(crate) fn add<E>(
+        &self,
+        make: impl FnOnce(usize) -> Result<Arc<Seat>, E>,
+    ) -> Result<Arc<Seat>, E> {
         let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
         let seat = make(list.len())?;
         if !self.is_closed() {
@@ -58,7 +65,12 @@ impl Seats {
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
-        Snapshot(self.list.read().unwrap_or_else(PoisonError::into_inner).clone())
+        Snapshot(
+            self.list
+                .read()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
+        )
     }
 
     /// Brings a copy up to date.
@@ -72,7 +84,11 @@ impl Seats {
     }
 
     pub(crate) fn get(&self, index: usize) -> Option<Arc<Seat>> {
-        self.list.read().unwrap_or_else(PoisonError::into_inner).get(index).cloned()
+        self.list
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(index)
+            .cloned()
     }
 
     /// How many there are.
@@ -105,7 +121,11 @@ impl Seats {
             if !guests.free.is_empty() || left.is_zero() || self.is_closed() {
                 break guests.free.pop();
             }
-            guests = self.freed.wait_timeout(guests, left).unwrap_or_else(PoisonError::into_inner).0;
+            guests = self
+                .freed
+                .wait_timeout(guests, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         };
         guests.waiting -= 1;
         free
@@ -129,7 +149,9 @@ impl Seats {
 
     /// There was no stand-in.
     pub(crate) fn forget_served(&self, seat: &Arc<Seat>) {
-        self.guests().served.retain(|served| !Arc::ptr_eq(served, seat));
+        self.guests()
+            .served
+            .retain(|served| !Arc::ptr_eq(served, seat));
     }
 
     /// Whether a free seat exists for which `which` holds.
@@ -167,9 +189,15 @@ impl Seats {
 
     /// Lets go of every seat: seats and runtime hold each other, and shutdown ends that.
     pub(crate) fn clear(&self) {
-        let list = std::mem::replace(&mut *self.list.write().unwrap_or_else(PoisonError::into_inner), Arc::new([]));
+        let list = std::mem::replace(
+            &mut *self.list.write().unwrap_or_else(PoisonError::into_inner),
+            Arc::new([]),
+        );
         let mut guests = self.guests();
-        let left = (std::mem::take(&mut guests.free), std::mem::take(&mut guests.served));
+        let left = (
+            std::mem::take(&mut guests.free),
+            std::mem::take(&mut guests.served),
+        );
         drop(guests);
         self.freed.notify_all();
         drop((list, left));

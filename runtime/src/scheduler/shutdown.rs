@@ -45,7 +45,11 @@ pub(crate) struct Ticket(Arc<Shared>);
 impl Latch {
     /// Before the thread is started.
     pub(super) fn enter(shared: &Arc<Shared>) -> Ticket {
-        *shared.threads.threads.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *shared
+            .threads
+            .threads
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) += 1;
         Ticket(shared.clone())
     }
 
@@ -57,7 +61,11 @@ impl Latch {
             if left == Duration::ZERO {
                 return false;
             }
-            threads = self.condvar.wait_timeout(threads, left).unwrap_or_else(PoisonError::into_inner).0;
+            threads = self
+                .condvar
+                .wait_timeout(threads, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
         true
     }
@@ -115,7 +123,9 @@ fn begin(shared: &Arc<Shared>) -> bool {
 
 /// Steps 2 to 6.
 fn finish(shared: &Arc<Shared>, grace: Duration) {
-    let deadline = Instant::now().checked_add(grace).unwrap_or_else(|| Instant::now() + Duration::from_secs(86_400));
+    let deadline = Instant::now()
+        .checked_add(grace)
+        .unwrap_or_else(|| Instant::now() + Duration::from_secs(86_400));
     // Destructors that ask for the runtime find it.
     let guard = shared.enter(Phase::Entered);
     while let Some(seat) = shared.seats.take_free() {
@@ -141,7 +151,11 @@ fn finish(shared: &Arc<Shared>, grace: Duration) {
     drain_injector(shared);
     let left = deadline.saturating_duration_since(Instant::now());
     let mut running = shared.blocking.shutdown(left);
-    running.extend(shared.compute.shutdown(deadline.saturating_duration_since(Instant::now())));
+    running.extend(
+        shared
+            .compute
+            .shutdown(deadline.saturating_duration_since(Instant::now())),
+    );
     if !running.is_empty() || !all_gone {
         report_left(shared, grace, &running, all_gone);
     }
@@ -156,23 +170,39 @@ fn finish(shared: &Arc<Shared>, grace: Duration) {
 /// Step 3: threads of the runtime, and guests.
 fn wait_for_sitters(shared: &Shared, deadline: Instant) -> bool {
     shared.threads.wait(deadline)
-        && shared.seats.snapshot().iter().filter(|seat| seat.is_guest()).all(|seat| seat.wait_free(deadline))
+        && shared
+            .seats
+            .snapshot()
+            .iter()
+            .filter(|seat| seat.is_guest())
+            .all(|seat| seat.wait_free(deadline))
 }
 
-fn report_left(shared: &Shared, grace: Duration, running: &[crate::blocking::Running], all_gone: bool) {
+fn report_left(
+    shared: &Shared,
+    grace: Duration,
+    running: &[crate::blocking::Running],
+    all_gone: bool,
+) {
     let name = &shared.name;
     if !all_gone {
-        eprintln!("rt: runtime '{name}' closed after {grace:?} while a task still held a worker; its thread is left behind");
+        eprintln!(
+            "rt: runtime '{name}' closed after {grace:?} while a task still held a worker; its thread is left behind"
+        );
     }
     for closure in running {
-        eprintln!("rt: runtime '{name}' closed after {grace:?} while a blocking closure still ran: {closure}");
+        eprintln!(
+            "rt: runtime '{name}' closed after {grace:?} while a blocking closure still ran: {closure}"
+        );
     }
 }
 
 /// Step 5 for one seat.
 fn close_sources(seat: &Seat) {
     seat.timers.close();
-    let Some(selector) = seat.wakeup.selector.get() else { return };
+    let Some(selector) = seat.wakeup.selector.get() else {
+        return;
+    };
     // A foreign waker may panic; the panic hook has told of it.
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| selector.close())) {
         mem::forget(payload);
@@ -199,7 +229,11 @@ pub(super) fn end_seat(cx: &Context, seat: &Seat, own: bool) {
     }
     // What is in the queues are shells, but dropping them is not free of user code: no borrow is held.
     loop {
-        let task = cx.sitting.borrow().as_ref().and_then(|sitting| pop_any(seat, &sitting.core));
+        let task = cx
+            .sitting
+            .borrow()
+            .as_ref()
+            .and_then(|sitting| pop_any(seat, &sitting.core));
         match task {
             Some(task) => drop(task),
             None => break,

@@ -98,13 +98,23 @@ pub(super) struct Loop<'a> {
 
 impl<'a> Loop<'a> {
     pub(super) fn new(cx: &'a Context, seat: &'a Seat, own: bool) -> Self {
-        Self { cx, seat, own, seats: seat.shared.seats.snapshot(), busy_since: None, unmeasured: 0, claimed: Cell::new(None) }
+        Self {
+            cx,
+            seat,
+            own,
+            seats: seat.shared.seats.snapshot(),
+            busy_since: None,
+            unmeasured: 0,
+            claimed: Cell::new(None),
+        }
     }
 
     /// Turns until there is a reason to stop.
     pub(super) fn run(&mut self, root: &mut impl Root) -> Exit {
         loop {
-            self.seat.turn.store(self.seat.turn.load(Relaxed).wrapping_add(1), Relaxed);
+            self.seat
+                .turn
+                .store(self.seat.turn.load(Relaxed).wrapping_add(1), Relaxed);
             self.cx.phase.set(Phase::Polling);
             // Before the root future: in a runtime that has closed it could only fail.
             if let Some(exit) = self.interrupted() {
@@ -114,7 +124,9 @@ impl<'a> Loop<'a> {
                 return Exit::Done;
             }
             self.expire_timers();
-            let Some(turn) = self.run_ready() else { return Exit::Lent };
+            let Some(turn) = self.run_ready() else {
+                return Exit::Lent;
+            };
             if turn.full || turn.deferred {
                 self.select_now();
             } else if !root.is_ready() {
@@ -138,7 +150,11 @@ impl<'a> Loop<'a> {
     /// The core, for a step in which no user code runs.
     #[inline]
     fn with_core<R>(&self, f: impl FnOnce(&Core) -> R) -> Option<R> {
-        self.cx.sitting.borrow().as_ref().map(|sitting| f(&sitting.core))
+        self.cx
+            .sitting
+            .borrow()
+            .as_ref()
+            .map(|sitting| f(&sitting.core))
     }
 
     // Steps 2 and 3.
@@ -158,7 +174,8 @@ impl<'a> Loop<'a> {
 
     /// Polls ready tasks. `None`: a task gave the seat away.
     fn run_ready(&mut self) -> Option<Ran> {
-        let (first, most) = self.with_core(|core| (self.first_task(core), self.polls_left(core)))?;
+        let (first, most) =
+            self.with_core(|core| (self.first_task(core), self.polls_left(core)))?;
         let mut polls = 0;
         if let Some(task) = first {
             task.run();
@@ -189,9 +206,16 @@ impl<'a> Loop<'a> {
 
     /// How many polls fit before the next select, and before the next look at the injector.
     fn polls_left(&self, core: &Core) -> u32 {
-        let until_select = core.most_polls.get().saturating_sub(core.since_select.get());
-        let until_injector =
-            self.seat.shared.config.global_queue_interval.saturating_sub(core.since_injector.get());
+        let until_select = core
+            .most_polls
+            .get()
+            .saturating_sub(core.since_select.get());
+        let until_injector = self
+            .seat
+            .shared
+            .config
+            .global_queue_interval
+            .saturating_sub(core.since_injector.get());
         until_select.min(until_injector).max(1)
     }
 
@@ -210,8 +234,18 @@ impl<'a> Loop<'a> {
 
     /// What others have put where only this seat, or any, takes it.
     fn foreign_task(&self, core: &Core) -> Option<Runnable> {
-        let pinned = if self.own { self.seat.inbox.pop() } else { None };
-        pinned.or_else(|| if self.takes_injected() { self.steal_injected(core) } else { None })
+        let pinned = if self.own {
+            self.seat.inbox.pop()
+        } else {
+            None
+        };
+        pinned.or_else(|| {
+            if self.takes_injected() {
+                self.steal_injected(core)
+            } else {
+                None
+            }
+        })
     }
 
     /// Own work, in order: the slot, the queue; and then what others have put.
@@ -249,18 +283,26 @@ impl<'a> Loop<'a> {
     fn learn(&mut self, now: Instant) {
         self.seat.note_selected(now);
         let polls = std::mem::take(&mut self.unmeasured);
-        let Some(since) = self.busy_since.replace(now) else { return };
+        let Some(since) = self.busy_since.replace(now) else {
+            return;
+        };
         if polls == 0 {
             return;
         }
-        let each = u64::try_from(now.duration_since(since).as_nanos()).unwrap_or(u64::MAX) / u64::from(polls);
+        let each = u64::try_from(now.duration_since(since).as_nanos()).unwrap_or(u64::MAX)
+            / u64::from(polls);
         let limit = self.seat.shared.config.event_interval;
         self.with_core(|core| {
             let mean = self.seat.mean_poll.load(Relaxed);
-            let mean = if each > mean { each } else { mean - (mean - each) / 4 };
+            let mean = if each > mean {
+                each
+            } else {
+                mean - (mean - each) / 4
+            };
             self.seat.mean_poll.store(mean, Relaxed);
             let fits = TURN.as_nanos() as u64 / mean.max(1);
-            core.most_polls.set(u32::try_from(fits).unwrap_or(limit).clamp(1, limit));
+            core.most_polls
+                .set(u32::try_from(fits).unwrap_or(limit).clamp(1, limit));
         });
     }
 
@@ -308,7 +350,10 @@ impl<'a> Loop<'a> {
         match turned {
             Ok(Ok(turn)) => self.seat.counters.events.add(turn.events as u64),
             Ok(Err(error)) => {
-                eprintln!("rt: the selector of runtime '{}' failed: {error}", self.seat.shared.name);
+                eprintln!(
+                    "rt: the selector of runtime '{}' failed: {error}",
+                    self.seat.shared.name
+                );
             }
             Err(_) => {}
         }
@@ -318,7 +363,11 @@ impl<'a> Loop<'a> {
     fn awake(&self) {
         let shared = &self.seat.shared;
         self.seat.timers.after_park();
-        self.claimed.set(Some(self.seat.idle_index.is_some_and(|index| shared.idle.wake(index))));
+        self.claimed.set(Some(
+            self.seat
+                .idle_index
+                .is_some_and(|index| shared.idle.wake(index)),
+        ));
         shared.monitor.wake();
     }
 
@@ -328,7 +377,11 @@ impl<'a> Loop<'a> {
         if let Some(hook) = &shared.config.on_thread_park {
             // A hook that makes work does not keep the selector from being looked at (pains A12).
             call(Some(hook));
-            if self.with_core(|core| !core.is_empty() || !self.seat.next.is_empty()).unwrap_or(true) || root.is_ready() {
+            if self
+                .with_core(|core| !core.is_empty() || !self.seat.next.is_empty())
+                .unwrap_or(true)
+                || root.is_ready()
+            {
                 return self.select_now();
             }
         }
@@ -341,7 +394,10 @@ impl<'a> Loop<'a> {
         let mut searching = false;
         loop {
             if let Some(index) = self.seat.idle_index {
-                match shared.idle.rest(index, searching, || self.look(), || self.search()) {
+                match shared
+                    .idle
+                    .rest(index, searching, || self.look(), || self.search())
+                {
                     Rest::Found { work, last } => return self.found(work, last),
                     Rest::Sleep => {}
                 }
@@ -416,7 +472,10 @@ impl<'a> Loop<'a> {
     /// others are in `block_on` one of them looks after it each [`ABANDONED`] (`help.rs`).
     fn before_abandoned(&self, deadline: Option<Instant>) -> Option<Instant> {
         let shared = &self.seat.shared;
-        if !shared.is_current_thread() || self.seats.len() == 1 || !shared.seats.any_free(Seat::has_sources) {
+        if !shared.is_current_thread()
+            || self.seats.len() == 1
+            || !shared.seats.any_free(Seat::has_sources)
+        {
             return deadline;
         }
         let soon = Instant::now() + ABANDONED;
@@ -442,7 +501,11 @@ impl<'a> Loop<'a> {
         }
         self.cx.phase.set(Phase::Dispatching);
         let mut woken = false;
-        for seat in self.seats.iter().filter(|seat| seat.index != self.seat.index) {
+        for seat in self
+            .seats
+            .iter()
+            .filter(|seat| seat.index != self.seat.index)
+        {
             woken |= seat.help(now);
         }
         self.cx.phase.set(Phase::Polling);

@@ -1,5 +1,8 @@
 //! One task's allocation: header, scheduler, and the future that becomes the output.
-#![expect(unsafe_code, reason = "the future and the output share one place, guarded by the state word")]
+#![expect(
+    unsafe_code,
+    reason = "the future and the output share one place, guarded by the state word"
+)]
 
 use std::future::Future;
 use std::panic::Location;
@@ -168,7 +171,10 @@ impl<F: Future, S: Schedule> Cell<F, S> {
             }
         }
         self.stage.with_mut(|stage| {
-            let _write = Write { to: stage, next: Some(next) };
+            let _write = Write {
+                to: stage,
+                next: Some(next),
+            };
             // SAFETY: nobody else looks at the stage; `_write` fills it again, also when this unwinds. Dropping in
             // place keeps the promise that pins the future.
             unsafe { ptr::drop_in_place(stage) };

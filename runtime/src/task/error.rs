@@ -50,7 +50,13 @@ impl PanicReport {
         payload: &(dyn Any + Send),
     ) -> Arc<Self> {
         let message = message_of(payload).map(Box::from);
-        Arc::new(Self { id, name, site, message, settled: AtomicBool::new(false) })
+        Arc::new(Self {
+            id,
+            name,
+            site,
+            message,
+            settled: AtomicBool::new(false),
+        })
     }
 
     /// Claims the right to deal with this panic; `true` for the first who asks.
@@ -77,7 +83,10 @@ impl fmt::Display for PanicReport {
 }
 
 fn message_of(payload: &(dyn Any + Send)) -> Option<&str> {
-    payload.downcast_ref::<&'static str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+    payload
+        .downcast_ref::<&'static str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
 }
 
 impl JoinError {
@@ -98,8 +107,17 @@ impl JoinError {
         Self::new(id, Kind::NoThread(text))
     }
 
-    pub(crate) fn panicked(payload: Box<dyn Any + Send + 'static>, report: Arc<PanicReport>) -> Self {
-        Self::new(report.id, Kind::Panic { payload: Mutex::new(payload), report })
+    pub(crate) fn panicked(
+        payload: Box<dyn Any + Send + 'static>,
+        report: Arc<PanicReport>,
+    ) -> Self {
+        Self::new(
+            report.id,
+            Kind::Panic {
+                payload: Mutex::new(payload),
+                report,
+            },
+        )
     }
 
     pub(crate) fn report(&self) -> Option<&Arc<PanicReport>> {
@@ -156,7 +174,9 @@ impl JoinError {
     pub fn into_panic(self) -> Box<dyn Any + Send + 'static> {
         match self.try_into_panic() {
             Ok(payload) => payload,
-            Err(error) => panic!("JoinError::into_panic called on an error that is no panic: {error}"),
+            Err(error) => {
+                panic!("JoinError::into_panic called on an error that is no panic: {error}")
+            }
         }
     }
 
@@ -167,7 +187,9 @@ impl JoinError {
     pub fn try_into_panic(self) -> Result<Box<dyn Any + Send + 'static>, JoinError> {
         let Inner { id, kind } = *self.0;
         match kind {
-            Kind::Panic { payload, .. } => Ok(payload.into_inner().unwrap_or_else(PoisonError::into_inner)),
+            Kind::Panic { payload, .. } => {
+                Ok(payload.into_inner().unwrap_or_else(PoisonError::into_inner))
+            }
             kind => Err(Self::new(id, kind)),
         }
     }
@@ -180,7 +202,10 @@ impl fmt::Display for JoinError {
             Kind::Cancelled => write!(f, "task {id} was cancelled"),
             Kind::Closed => write!(f, "task {id} did not end: its runtime closed"),
             Kind::NoThread(text) => {
-                write!(f, "blocking task {id} did not run: no thread could be started for it: {text}")
+                write!(
+                    f,
+                    "blocking task {id} did not run: no thread could be started for it: {text}"
+                )
             }
             Kind::Panic { report, .. } => match &report.message {
                 Some(message) => write!(f, "task {id} panicked: {message}"),

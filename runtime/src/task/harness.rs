@@ -3,7 +3,10 @@
 //! User code runs here and nowhere else in `task/`: the future's `poll` and destructor, the output's destructor, the
 //! joiner's waker. Each call is guarded by `catch_unwind`, with the state word whole at that moment: a panic in `poll`
 //! ends the task with an error, a panic in a destructor is reported and goes no further.
-#![expect(unsafe_code, reason = "works on the task cell under the rights that the state word hands out")]
+#![expect(
+    unsafe_code,
+    reason = "works on the task cell under the rights that the state word hands out"
+)]
 
 use std::any::Any;
 use std::future::Future;
@@ -48,7 +51,9 @@ unsafe fn poll<F: Future, S: Schedule>(ptr: NonNull<Header>) {
         StartPoll::Gone => return drop_refs(cell, 1),
     }
     let header = &cell.header;
-    header.polls.store(header.polls.load(Relaxed).wrapping_add(1), Relaxed);
+    header
+        .polls
+        .store(header.polls.load(Relaxed).wrapping_add(1), Relaxed);
     match poll_future(cell, ptr) {
         Ok(Poll::Pending) => {
             header.wait.store(wait::take());
@@ -56,7 +61,9 @@ unsafe fn poll<F: Future, S: Schedule>(ptr: NonNull<Header>) {
                 EndPoll::Idle => {}
                 EndPoll::Dealloc => free(cell),
                 // SAFETY: `Reschedule` leaves us the right to poll and its reference.
-                EndPoll::Reschedule => cell.scheduler.schedule_again(unsafe { Runnable::from_raw(ptr) }),
+                EndPoll::Reschedule => cell
+                    .scheduler
+                    .schedule_again(unsafe { Runnable::from_raw(ptr) }),
                 EndPoll::Cancel => cancel(cell, 1),
             }
         }
@@ -104,20 +111,32 @@ fn cancel<F: Future, S: Schedule>(cell: &Cell<F, S>, refs: usize) {
 /// Stores the result in place of the future, and tells everyone. The caller holds `RUNNING` and gives `refs`
 /// references up.
 #[inline]
-fn finish<F: Future, S: Schedule>(cell: &Cell<F, S>, result: Result<F::Output, JoinError>, refs: usize) {
-    let report = result.as_ref().err().and_then(|error| error.report().cloned());
+fn finish<F: Future, S: Schedule>(
+    cell: &Cell<F, S>,
+    result: Result<F::Output, JoinError>,
+    refs: usize,
+) {
+    let report = result
+        .as_ref()
+        .err()
+        .and_then(|error| error.report().cloned());
     let set_output = || {
         let _current = set_current(cell.header.id);
         // SAFETY: the caller holds `RUNNING`. The future is dropped here, before anyone hears of the end. If its
         // destructor panics, the result stands all the same: it is put there before the unwinding goes on.
         unsafe { cell.set_output(result) }
     };
-    if mem::needs_drop::<F>() { contain(cell, set_output) } else { set_output() }
+    if mem::needs_drop::<F>() {
+        contain(cell, set_output)
+    } else {
+        set_output()
+    }
     // The task leaves the list of the living before its end is seen, so that whoever awaited it does not find it there.
     let listed = cell.scheduler.release(&cell.header);
     let completed = cell.header.state.complete();
     if let Some(report) = report {
-        cell.scheduler.task_panicked(&report, completed != Completed::Detached);
+        cell.scheduler
+            .task_panicked(&report, completed != Completed::Detached);
     }
     match completed {
         Completed::Joinable => {}
@@ -143,13 +162,18 @@ fn wake_joiner<F: Future, S: Schedule>(cell: &Cell<F, S>) {
 fn clear<F: Future, S: Schedule>(cell: &Cell<F, S>) {
     // SAFETY: the caller owns the output.
     let clear = || unsafe { cell.clear() };
-    if mem::needs_drop::<F::Output>() { contain(cell, clear) } else { clear() }
+    if mem::needs_drop::<F::Output>() {
+        contain(cell, clear)
+    } else {
+        clear()
+    }
 }
 
 /// Runs user code that must not unwind into an innocent caller.
 fn contain<F: Future, S: Schedule>(cell: &Cell<F, S>, f: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(f)) {
-        cell.scheduler.destructor_panicked(&report_of(cell, &*payload));
+        cell.scheduler
+            .destructor_panicked(&report_of(cell, &*payload));
         drop_payload(payload);
     }
 }
@@ -162,12 +186,23 @@ fn drop_payload(payload: Box<dyn Any + Send>) {
 }
 
 #[cold]
-fn report_of<F: Future, S: Schedule>(cell: &Cell<F, S>, payload: &(dyn Any + Send)) -> std::sync::Arc<PanicReport> {
-    PanicReport::new(cell.header.id, cell.header.name().cloned(), cell.header.site, payload)
+fn report_of<F: Future, S: Schedule>(
+    cell: &Cell<F, S>,
+    payload: &(dyn Any + Send),
+) -> std::sync::Arc<PanicReport> {
+    PanicReport::new(
+        cell.header.id,
+        cell.header.name().cloned(),
+        cell.header.site,
+        payload,
+    )
 }
 
 #[cold]
-fn panic_error<F: Future, S: Schedule>(cell: &Cell<F, S>, payload: Box<dyn Any + Send>) -> JoinError {
+fn panic_error<F: Future, S: Schedule>(
+    cell: &Cell<F, S>,
+    payload: Box<dyn Any + Send>,
+) -> JoinError {
     let report = report_of(cell, &*payload);
     JoinError::panicked(payload, report)
 }

@@ -61,7 +61,10 @@ impl Header {
 
 impl fmt::Debug for Header {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Task").field("id", &self.id).field("state", &self.state).finish_non_exhaustive()
+        f.debug_struct("Task")
+            .field("id", &self.id)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
     }
 }
 

@@ -64,7 +64,9 @@ impl fmt::Debug for Id {
 pub fn id() -> Id {
     match try_id() {
         Some(id) => id,
-        None => panic!("rt::task::id() called outside a task; use rt::task::try_id() where that may happen"),
+        None => panic!(
+            "rt::task::id() called outside a task; use rt::task::try_id() where that may happen"
+        ),
     }
 }
 
@@ -100,7 +102,10 @@ mod tests {
         let threads: Vec<_> = (0..4)
             .map(|_| std::thread::spawn(|| (0..5_000).map(|_| Id::next()).collect::<Vec<_>>()))
             .collect();
-        let all: Vec<Id> = threads.into_iter().flat_map(|t| t.join().expect("no panic")).collect();
+        let all: Vec<Id> = threads
+            .into_iter()
+            .flat_map(|t| t.join().expect("no panic"))
+            .collect();
         assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
     }
 }

@@ -1,5 +1,8 @@
 //! Handles to a task: one that awaits its output, and ones that can only abort it.
-#![expect(unsafe_code, reason = "stores a waker in, and takes the output out of, a type-erased task")]
+#![expect(
+    unsafe_code,
+    reason = "stores a waker in, and takes the output out of, a type-erased task"
+)]
 
 use std::fmt;
 use std::future::Future;
@@ -9,8 +12,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 
-use rt_sync::wait::{self, WaitKind};
 use rt_sync::coop;
+use rt_sync::wait::{self, WaitKind};
 
 use super::harness::swap_join_waker;
 use super::raw::TaskRef;
@@ -52,7 +55,11 @@ impl<T> std::panic::RefUnwindSafe for JoinHandle<T> {}
 
 impl<T> JoinHandle<T> {
     pub(super) fn new(task: TaskRef, _output: PhantomData<T>) -> Self {
-        Self { task: ManuallyDrop::new(task), taken: false, output: PhantomData }
+        Self {
+            task: ManuallyDrop::new(task),
+            taken: false,
+            output: PhantomData,
+        }
     }
 
     /// Cancels the task: its future is dropped the next time it would be polled, on its own worker.
@@ -67,7 +74,9 @@ impl<T> JoinHandle<T> {
     /// A handle that can only abort.
     #[must_use]
     pub fn abort_handle(&self) -> AbortHandle {
-        AbortHandle { task: TaskRef::clone(&self.task) }
+        AbortHandle {
+            task: TaskRef::clone(&self.task),
+        }
     }
 
     /// Whether the task is over: its output, or the error, is there.
@@ -166,7 +175,9 @@ impl<T> Drop for JoinHandle<T> {
 
 impl<T> fmt::Debug for JoinHandle<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JoinHandle").field("task", &*self.task).finish()
+        f.debug_struct("JoinHandle")
+            .field("task", &*self.task)
+            .finish()
     }
 }
 

@@ -65,6 +65,5 @@ pub mod futures {
     pub use super::task_local::TaskLocalFuture;
 }
 
-
 #[cfg(test)]
 mod tests;

@@ -32,7 +32,11 @@ pub trait Schedule: Sized + 'static {
 
     /// Why a task that was cancelled has no output. For schedulers that cancel for a reason of their own.
     fn cancel_error(&self, id: Id) -> JoinError {
-        if self.is_closed() { JoinError::closed(id) } else { JoinError::cancelled(id) }
+        if self.is_closed() {
+            JoinError::closed(id)
+        } else {
+            JoinError::cancelled(id)
+        }
     }
 
     /// A task ended in a panic. With a handle alive, its owner may still retrieve the error.
@@ -56,7 +60,10 @@ impl Meta {
     #[must_use]
     #[track_caller]
     pub fn here() -> Self {
-        Self { name: None, site: Location::caller() }
+        Self {
+            name: None,
+            site: Location::caller(),
+        }
     }
 }
 
@@ -82,9 +89,19 @@ where
 {
     let id = Id::next();
     let place = (id, meta.name, meta.site);
-    let ptr = cell::Cell::allocate(future, scheduler, &harness::Functions::<F, S>::VTABLE, place, listed);
+    let ptr = cell::Cell::allocate(
+        future,
+        scheduler,
+        &harness::Functions::<F, S>::VTABLE,
+        place,
+        listed,
+    );
     let (runnable, handle, list) = raw::split(ptr, listed);
-    NewTask { runnable, handle: JoinHandle::new(handle, PhantomData), listed: list }
+    NewTask {
+        runnable,
+        handle: JoinHandle::new(handle, PhantomData),
+        listed: list,
+    }
 }
 
 /// Makes a task, lists it, and hands its first `Runnable` to its scheduler.
@@ -103,6 +120,12 @@ where
     S: Schedule,
 {
     let place = (Id::next(), meta.name, meta.site);
-    let ptr = cell::Cell::allocate(future, scheduler, &harness::Functions::<F, S>::VTABLE, place, true);
+    let ptr = cell::Cell::allocate(
+        future,
+        scheduler,
+        &harness::Functions::<F, S>::VTABLE,
+        place,
+        true,
+    );
     raw::start::<F, S>(ptr, insert)
 }

@@ -116,7 +116,9 @@ impl State {
     /// A task that was just made: one `Runnable`, one handle, and one reference of the live list if `listed`.
     pub(super) fn new(listed: bool) -> Self {
         let refs = if listed { 3 } else { 2 };
-        Self(AtomicUsize::new(SCHEDULED | JOIN_INTEREST | (refs * REF_ONE)))
+        Self(AtomicUsize::new(
+            SCHEDULED | JOIN_INTEREST | (refs * REF_ONE),
+        ))
     }
 
     /// Retries `step` until its exchange succeeds. `step` gives the next word and the outcome.
@@ -141,8 +143,15 @@ impl State {
             if word & (RUNNING | COMPLETE) != 0 {
                 return (word, StartPoll::Gone);
             }
-            debug_assert!(word & SCHEDULED != 0, "a Runnable of a task that is not scheduled");
-            let outcome = if word & CANCELLED == 0 { StartPoll::Poll } else { StartPoll::Cancel };
+            debug_assert!(
+                word & SCHEDULED != 0,
+                "a Runnable of a task that is not scheduled"
+            );
+            let outcome = if word & CANCELLED == 0 {
+                StartPoll::Poll
+            } else {
+                StartPoll::Cancel
+            };
             ((word & !SCHEDULED) | RUNNING, outcome)
         })
     }
@@ -158,7 +167,14 @@ impl State {
                 (word & !RUNNING, EndPoll::Reschedule)
             } else {
                 let next = (word & !RUNNING) - REF_ONE;
-                (next, if next < REF_ONE { EndPoll::Dealloc } else { EndPoll::Idle })
+                (
+                    next,
+                    if next < REF_ONE {
+                        EndPoll::Dealloc
+                    } else {
+                        EndPoll::Idle
+                    },
+                )
             }
         })
     }
@@ -199,9 +215,20 @@ impl State {
             if word & (COMPLETE | RUNNING | SCHEDULED) == 0 {
                 return (word | SCHEDULED, Wake::Submit);
             }
-            let woken = if word & COMPLETE == 0 { word | SCHEDULED } else { word };
+            let woken = if word & COMPLETE == 0 {
+                word | SCHEDULED
+            } else {
+                word
+            };
             let next = woken - REF_ONE;
-            (next, if next < REF_ONE { Wake::Dealloc } else { Wake::Nothing })
+            (
+                next,
+                if next < REF_ONE {
+                    Wake::Dealloc
+                } else {
+                    Wake::Nothing
+                },
+            )
         })
     }
 
@@ -248,7 +275,11 @@ impl State {
     /// The handle wants its waker slot back, to replace the waker. `false`: the task is complete.
     pub(super) fn take_join_waker(&self) -> bool {
         self.update(|word| {
-            if word & COMPLETE != 0 { (word, false) } else { (word & !JOIN_WAKER, true) }
+            if word & COMPLETE != 0 {
+                (word, false)
+            } else {
+                (word & !JOIN_WAKER, true)
+            }
         })
     }
 
@@ -267,7 +298,14 @@ impl State {
                 (word & !(JOIN_INTEREST | JOIN_WAKER), DropHandle::DropWaker)
             } else {
                 let next = (word & !JOIN_INTEREST) - REF_ONE;
-                (next, if next < REF_ONE { DropHandle::Dealloc } else { DropHandle::Done })
+                (
+                    next,
+                    if next < REF_ONE {
+                        DropHandle::Dealloc
+                    } else {
+                        DropHandle::Done
+                    },
+                )
             }
         })
     }
@@ -318,6 +356,7 @@ impl fmt::Debug for State {
                 list.entry(&format_args!("{name}"));
             }
         }
-        list.entry(&format_args!("refs {}", word / REF_ONE)).finish()
+        list.entry(&format_args!("refs {}", word / REF_ONE))
+            .finish()
     }
 }

@@ -2,8 +2,8 @@
 
 use std::future::{pending, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::*;
@@ -50,7 +50,10 @@ impl Schedule for TestScheduler {
         false
     }
     fn task_panicked(&self, report: &Arc<PanicReport>, handle_alive: bool) {
-        self.0.panics.lock().expect("lock").push((report.message.clone().unwrap_or_default().into(), handle_alive));
+        self.0.panics.lock().expect("lock").push((
+            report.message.clone().unwrap_or_default().into(),
+            handle_alive,
+        ));
     }
     fn destructor_panicked(&self, _report: &Arc<PanicReport>) {
         self.0.destructors.fetch_add(1, SeqCst);
@@ -105,7 +108,11 @@ fn a_joiner_is_woken_once_and_its_waker_freed() {
     let count = Arc::new(Count(AtomicUsize::new(0)));
     let waker = Waker::from(count.clone());
     for _ in 0..3 {
-        assert!(std::pin::Pin::new(&mut handle).poll(&mut Context::from_waker(&waker)).is_pending());
+        assert!(
+            std::pin::Pin::new(&mut handle)
+                .poll(&mut Context::from_waker(&waker))
+                .is_pending()
+        );
     }
     drop(waker);
     assert_eq!(Arc::strong_count(&count), 2);
@@ -124,7 +131,11 @@ fn a_dropped_handle_frees_its_stored_waker() {
     let mut handle = scheduler.spawn(pending::<()>());
     let count = Arc::new(Nothing);
     let waker = Waker::from(count.clone());
-    assert!(std::pin::Pin::new(&mut handle).poll(&mut Context::from_waker(&waker)).is_pending());
+    assert!(
+        std::pin::Pin::new(&mut handle)
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
     drop(waker);
     drop(handle);
     assert_eq!(Arc::strong_count(&count), 1);
@@ -150,7 +161,9 @@ fn abort_drops_the_future_once_and_is_sticky() {
     abort.abort();
     assert!(abort.is_finished());
     match poll_now(handle) {
-        Poll::Ready(Err(error)) => assert!(error.is_cancelled() && error.is_aborted() && !error.is_panic()),
+        Poll::Ready(Err(error)) => {
+            assert!(error.is_cancelled() && error.is_aborted() && !error.is_panic())
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -181,11 +194,22 @@ fn a_panic_in_poll_ends_the_task_with_its_payload() {
     let one = scheduler.0.destructors.load(SeqCst) + 1;
     let handle = scheduler.spawn(async move { panic!("boom {one}") });
     scheduler.run();
-    assert_eq!(*scheduler.0.panics.lock().expect("lock"), [("boom 1".to_owned(), true)]);
-    let Poll::Ready(Err(error)) = poll_now(handle) else { panic!("no error") };
+    assert_eq!(
+        *scheduler.0.panics.lock().expect("lock"),
+        [("boom 1".to_owned(), true)]
+    );
+    let Poll::Ready(Err(error)) = poll_now(handle) else {
+        panic!("no error")
+    };
     assert!(error.is_panic());
     assert!(error.to_string().contains("boom 1"), "{error}");
-    assert_eq!(error.into_panic().downcast_ref::<String>().map(String::as_str), Some("boom 1"));
+    assert_eq!(
+        error
+            .into_panic()
+            .downcast_ref::<String>()
+            .map(String::as_str),
+        Some("boom 1")
+    );
 }
 
 #[test]
@@ -230,7 +254,11 @@ fn a_wake_during_the_poll_reschedules() {
     let mut first = true;
     let handle = scheduler.spawn(std::future::poll_fn(move |cx| {
         cx.waker().wake_by_ref();
-        if std::mem::take(&mut first) { Poll::Pending } else { Poll::Ready(()) }
+        if std::mem::take(&mut first) {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
     }));
     assert_eq!(scheduler.run(), 2);
     assert!(matches!(poll_now(handle), Poll::Ready(Ok(()))));

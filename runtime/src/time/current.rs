@@ -32,7 +32,10 @@ pub fn enter(timers: Arc<Timers>) -> Guard {
     GUARDS.set(number + 1);
     // A thread that ends can enter nothing any more.
     let _ = ENTERED.try_with(|entered| entered.borrow_mut().push((number, timers)));
-    Guard { number, _not_send: PhantomData }
+    Guard {
+        number,
+        _not_send: PhantomData,
+    }
 }
 
 /// Lends the timers of this thread to `f`, which must not run user code. `None` also while the thread ends.
@@ -47,7 +50,9 @@ impl Drop for Guard {
     fn drop(&mut self) {
         let left = ENTERED.try_with(|entered| {
             let mut entered = entered.borrow_mut();
-            let place = entered.iter().rposition(|(number, _)| *number == self.number)?;
+            let place = entered
+                .iter()
+                .rposition(|(number, _)| *number == self.number)?;
             Some(entered.remove(place))
         });
         // Dropped when the cell is free again: it may be the last reference.

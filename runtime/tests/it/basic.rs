@@ -35,7 +35,9 @@ fn spawn_and_join() {
 #[test]
 fn spawn_from_outside() {
     both(|runtime| {
-        let handles: Vec<_> = (0..1000u64).map(|i| runtime.spawn(async move { i })).collect();
+        let handles: Vec<_> = (0..1000u64)
+            .map(|i| runtime.spawn(async move { i }))
+            .collect();
         let sum = runtime.block_on(async {
             let mut sum = 0;
             for handle in handles {

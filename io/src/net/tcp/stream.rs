@@ -372,8 +372,7 @@ impl TcpStream {
         cx: &mut Context<'_>,
         buf: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        self.io
-            .poll_read_stream(cx, buf.len(), |io| recv(io, buf))
+        self.io.poll_read_stream(cx, buf.len(), |io| recv(io, buf))
     }
 
     #[inline]
@@ -395,8 +394,7 @@ impl TcpStream {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.io
-            .poll_write_stream(cx, buf.len(), |io| send(io, buf))
+        self.io.poll_write_stream(cx, buf.len(), |io| send(io, buf))
     }
 
     #[inline]
@@ -439,7 +437,11 @@ fn send(socket: &mio::net::TcpStream, buf: &[u8]) -> io::Result<usize> {
 /// about 0.1 µs more than `send`, which is what 1 KiB takes to copy several times over (`benches/`, rows "http").
 const GATHER: usize = 1024;
 
-fn send_gathered(socket: &mio::net::TcpStream, bufs: &[IoSlice<'_>], len: usize) -> io::Result<usize> {
+fn send_gathered(
+    socket: &mio::net::TcpStream,
+    bufs: &[IoSlice<'_>],
+    len: usize,
+) -> io::Result<usize> {
     if let [buf] = bufs {
         return send(socket, buf);
     }
