@@ -19,10 +19,8 @@
 //! between two sleeps. It follows upwards at once and downwards slowly. If it misjudges (a seat of tiny tasks gets a few
 //! long ones), the monitor wakes a helper within two of its ticks.
 //!
-//! # Going to sleep
-//! `rest`: own idle bit, fence, a look at every queue, and only then sleep (`idle.rs`). After any return from sleep: the
-//! idle bit is cleared first, so that nobody wakes a worker that is awake (it was the commonest needless wake); then
-//! events, timers, the own queue; and only then the reason for which it was woken.
+//! # When nothing is ready
+//! `rest.rs`.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,11 +30,9 @@ use std::time::{Duration, Instant};
 use crossbeam_deque::Steal;
 
 use super::MOST_FROM_SLOT;
-use super::idle::Rest;
 use super::seat::{Core, Seat};
 use super::seats::Snapshot;
 use crate::context::{Context, Phase};
-use crate::runtime::config::call;
 use crate::task::Runnable;
 
 /// How long a turn may take before sockets and timers are looked at again. Long against a select (0.3 µs), short
@@ -48,14 +44,8 @@ const TURN: Duration = Duration::from_micros(100);
 /// workers, µs of CPU a message: 7.2 to 8.5 with 30 µs, 6.4 to 6.8 with 100 µs (`benches/`, rows "echo").
 pub(super) const WAKE_COST: u64 = 100_000;
 
-/// Likewise what a steal costs that nobody asked for: the thief's caches know nothing of the task and its socket.
-const STEAL_COST: u64 = 50_000;
-
 /// The mean poll of a seat that has not measured any, in ns: long enough that any backlog wakes a helper.
 pub(super) const FIRST_GUESS: u64 = WAKE_COST;
-
-/// See [`Loop::before_abandoned`]: as often as the monitor looks on the other flavour.
-const ABANDONED: Duration = Duration::from_millis(2);
 
 /// How often a contended steal is tried before the thief goes on to the next victim: no unbounded retry (pains A5).
 const STEAL_TRIES: usize = 4;
@@ -89,11 +79,11 @@ pub(super) struct Loop<'a> {
     pub(super) own: bool,
     pub(super) seats: Snapshot,
     /// When the polls began that `unmeasured` counts: after the last sleep, or the last full turn.
-    busy_since: Option<Instant>,
+    pub(super) busy_since: Option<Instant>,
     /// Polls since then.
     unmeasured: u32,
     /// Set when a sleep ends, before anything is dispatched: whether the seat had been claimed to search.
-    claimed: Cell<Option<bool>>,
+    pub(super) claimed: Cell<Option<bool>>,
 }
 
 impl<'a> Loop<'a> {
@@ -135,7 +125,7 @@ impl<'a> Loop<'a> {
         }
     }
 
-    fn interrupted(&self) -> Option<Exit> {
+    pub(super) fn interrupted(&self) -> Option<Exit> {
         if self.seat.shared.is_closed() {
             Some(Exit::Closed)
         } else if self.cx.sitting.borrow().is_none() {
@@ -149,7 +139,7 @@ impl<'a> Loop<'a> {
 
     /// The core, for a step in which no user code runs.
     #[inline]
-    fn with_core<R>(&self, f: impl FnOnce(&Core) -> R) -> Option<R> {
+    pub(super) fn with_core<R>(&self, f: impl FnOnce(&Core) -> R) -> Option<R> {
         self.cx
             .sitting
             .borrow()
@@ -159,7 +149,7 @@ impl<'a> Loop<'a> {
 
     // Steps 2 and 3.
 
-    fn expire_timers(&mut self) {
+    pub(super) fn expire_timers(&mut self) {
         if self.seat.timers.is_empty() {
             return;
         }
@@ -273,14 +263,14 @@ impl<'a> Loop<'a> {
         self.seat.idle_index.is_some()
     }
 
-    fn steal_injected(&self, core: &Core) -> Option<Runnable> {
+    pub(super) fn steal_injected(&self, core: &Core) -> Option<Runnable> {
         core.since_injector.set(0);
         let injector = &self.seat.shared.injector;
         retry(|| injector.steal_batch_and_pop(&core.queue))
     }
 
     /// A full turn is over, or the seat is about to sleep: measures its polls, and sets the length of the next turn.
-    fn learn(&mut self, now: Instant) {
+    pub(super) fn learn(&mut self, now: Instant) {
         self.seat.note_selected(now);
         let polls = std::mem::take(&mut self.unmeasured);
         let Some(since) = self.busy_since.replace(now) else {
@@ -307,7 +297,7 @@ impl<'a> Loop<'a> {
     }
 
     /// Rules 5 and 6: wakes a sleeper if there is more than this seat polls next.
-    fn share(&self) {
+    pub(super) fn share(&self) {
         if self.seat.shared.idle.has_sleeper() && self.seat.backlog() >= WAKE_COST {
             self.seat.shared.notify(self.seat);
         }
@@ -316,7 +306,7 @@ impl<'a> Loop<'a> {
     // Steps 4 and 5.
 
     /// A select that does not wait, between two full turns. Deferred tasks come back behind what it brings.
-    fn select_now(&mut self) {
+    pub(super) fn select_now(&mut self) {
         if self.seat.registrations() > 0 {
             self.select(None, false);
         }
@@ -329,7 +319,7 @@ impl<'a> Loop<'a> {
     }
 
     /// One turn of the driver. With `sleep` it waits until `deadline`, and the seat's sleep is over when it is back.
-    fn select(&self, deadline: Option<Instant>, sleep: bool) {
+    pub(super) fn select(&self, deadline: Option<Instant>, sleep: bool) {
         // A helper may hold the lock for a moment; it does not wait in the selector.
         let mut driver = self.seat.driver.lock();
         self.cx.phase.set(Phase::Dispatching);
@@ -360,7 +350,7 @@ impl<'a> Loop<'a> {
     }
 
     /// The thread is awake again, and has not looked at anything yet.
-    fn awake(&self) {
+    pub(super) fn awake(&self) {
         let shared = &self.seat.shared;
         self.seat.timers.after_park();
         self.claimed.set(Some(
@@ -369,185 +359,6 @@ impl<'a> Loop<'a> {
                 .is_some_and(|index| shared.idle.wake(index)),
         ));
         shared.monitor.wake();
-    }
-
-    /// Nothing to do: looks for work elsewhere, and sleeps if there is none.
-    fn rest(&mut self, root: &impl Root) {
-        let shared = self.seat.shared.clone();
-        if let Some(hook) = &shared.config.on_thread_park {
-            // A hook that makes work does not keep the selector from being looked at (pains A12).
-            call(Some(hook));
-            if self
-                .with_core(|core| !core.is_empty() || !self.seat.next.is_empty())
-                .unwrap_or(true)
-                || root.is_ready()
-            {
-                return self.select_now();
-            }
-        }
-        shared.seats.refresh(&mut self.seats);
-        let now = Instant::now();
-        self.learn(now);
-        if self.help_others(now) {
-            return self.share();
-        }
-        let mut searching = false;
-        loop {
-            if let Some(index) = self.seat.idle_index {
-                match shared
-                    .idle
-                    .rest(index, searching, || self.look(), || self.search())
-                {
-                    Rest::Found { work, last } => return self.found(work, last),
-                    Rest::Sleep => {}
-                }
-            }
-            self.sleep(root);
-            if self.claimed.get().is_none() {
-                self.awake();
-            }
-            let claimed = self.claimed.take().unwrap_or(false);
-            // Events were dispatched by the sleep; timers are next.
-            self.expire_timers();
-            self.with_core(|core| core.since_select.set(0));
-            let own_work = self.with_core(|core| !core.is_empty()).unwrap_or(true)
-                || root.is_ready()
-                || (self.own && !self.seat.inbox.is_empty());
-            match (claimed, own_work, self.seat.idle_index) {
-                (false, _, _) | (_, _, None) => break,
-                (true, true, Some(index)) => {
-                    // Whoever claimed this worker wanted something searched for; another has to do that.
-                    if shared.idle.stop_searching(index) && self.look() {
-                        shared.notify_injected();
-                    }
-                    break;
-                }
-                (true, false, Some(index)) => {
-                    if self.interrupted().is_some() {
-                        if shared.idle.stop_searching(index) && self.look() {
-                            shared.notify_injected();
-                        }
-                        break;
-                    }
-                    searching = true;
-                }
-            }
-        }
-        call(shared.config.on_thread_unpark.as_ref());
-        self.share();
-        let now = Instant::now();
-        self.seat.note_selected(now);
-        self.busy_since = Some(now);
-    }
-
-    /// Sleeps in the selector if any source is registered, else on the condition variable.
-    fn sleep(&self, root: &impl Root) {
-        let shared = &self.seat.shared;
-        if root.is_ready() || self.interrupted().is_some() {
-            return;
-        }
-        let selecting = self.seat.registrations() > 0;
-        if shared.clock.is_paused() && self.advance_virtual_time(selecting) {
-            return;
-        }
-        // Published before the park word is set: an earlier timer inserted from now on unparks.
-        let deadline = self.before_abandoned(self.seat.timers.before_park());
-        let park = &self.seat.wakeup.park;
-        self.seat.counters.parks.add(1);
-        if selecting {
-            if park.before_select() {
-                self.select(deadline, true);
-            } else {
-                self.awake();
-                self.select(None, false);
-            }
-        } else {
-            park.park(deadline);
-        }
-    }
-
-    /// When to wake up at the latest, if timers alone would say `deadline`.
-    ///
-    /// On the current-thread flavour no stand-in serves the seat of a guest who has left sockets or timers behind. While
-    /// others are in `block_on` one of them looks after it each [`ABANDONED`] (`help.rs`).
-    fn before_abandoned(&self, deadline: Option<Instant>) -> Option<Instant> {
-        let shared = &self.seat.shared;
-        if !shared.is_current_thread()
-            || self.seats.len() == 1
-            || !shared.seats.any_free(Seat::has_sources)
-        {
-            return deadline;
-        }
-        let soon = Instant::now() + ABANDONED;
-        Some(deadline.map_or(soon, |deadline| deadline.min(soon)))
-    }
-
-    /// Virtual time: with nothing else to do, jumps to the next timer. `true`: the loop has to look again.
-    fn advance_virtual_time(&self, selecting: bool) -> bool {
-        if selecting {
-            let before = self.seat.counters.events.get();
-            self.select(None, false);
-            if self.seat.counters.events.get() != before {
-                return true;
-            }
-        }
-        self.seat.shared.clock.auto_advance(&self.seat.timers)
-    }
-
-    /// Before it sleeps, a worker looks after seats that are held up. `true`: there is something to do now.
-    fn help_others(&self, now: Instant) -> bool {
-        if self.seat.idle_index.is_none() {
-            return false;
-        }
-        self.cx.phase.set(Phase::Dispatching);
-        let mut woken = false;
-        for seat in self
-            .seats
-            .iter()
-            .filter(|seat| seat.index != self.seat.index)
-        {
-            woken |= seat.help(now);
-        }
-        self.cx.phase.set(Phase::Polling);
-        woken
-    }
-
-    // Searching.
-
-    /// Whether there is work anywhere that this seat could take.
-    fn look(&self) -> bool {
-        !self.seat.shared.injector.is_empty()
-            || self.seats.iter().any(|seat| seat.backlog() >= STEAL_COST)
-            || (self.own && !self.seat.inbox.is_empty())
-    }
-
-    /// Tries the injector, then every other seat once, from a random one on.
-    fn search(&self) -> Option<Runnable> {
-        self.with_core(|core| {
-            if self.own
-                && let Some(task) = self.seat.inbox.pop()
-            {
-                return Some(task);
-            }
-            self.steal_injected(core).or_else(|| {
-                let start = core.random_below(self.seats.len());
-                self.seats
-                    .iter_from(start)
-                    .filter(|seat| seat.index != self.seat.index)
-                    .find_map(|seat| retry(|| seat.stealer.steal_batch_and_pop(&core.queue)))
-            })
-        })
-        .flatten()
-    }
-
-    fn found(&self, work: Runnable, last: bool) {
-        self.seat.counters.steals.add(1);
-        self.with_core(|core| core.found.set(Some(work)));
-        // The last searcher found something. If outsiders have put more, another searches on; what lies in the queues
-        // of other seats is for those to share.
-        if last && (!self.seat.shared.injector.is_empty() || self.seat.backlog() >= WAKE_COST) {
-            self.seat.shared.notify(self.seat);
-        }
     }
 }
 
@@ -560,7 +371,7 @@ struct Ran {
 }
 
 /// Retries a contended steal a few times.
-fn retry(mut steal: impl FnMut() -> Steal<Runnable>) -> Option<Runnable> {
+pub(super) fn retry(mut steal: impl FnMut() -> Steal<Runnable>) -> Option<Runnable> {
     for _ in 0..STEAL_TRIES {
         match steal() {
             Steal::Success(task) => return Some(task),

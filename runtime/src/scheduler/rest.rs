@@ -1,0 +1,204 @@
+//! What a seat does when it has run out of own work: it looks for some elsewhere, helps others, and sleeps.
+//!
+//! The rest of the loop is in `worker.rs`; why no wake-up is lost, in `idle.rs` and `park.rs`.
+//!
+//! # Going to sleep
+//! Own idle bit, fence, a look at every queue, and only then sleep. After any return from sleep the idle bit is cleared
+//! first, so that nobody wakes a worker that is awake (it was the commonest needless wake); then come events, timers,
+//! the own queue; and only then the reason for which it was woken.
+
+use std::time::{Duration, Instant};
+
+use super::idle::Rest;
+use super::seat::Seat;
+use super::worker::{Loop, Root, WAKE_COST, retry};
+use crate::context::Phase;
+use crate::runtime::config::call;
+use crate::task::Runnable;
+
+/// Likewise what a steal costs that nobody asked for: the thief's caches know nothing of the task and its socket.
+const STEAL_COST: u64 = 50_000;
+
+/// See [`Loop::before_abandoned`]: as often as the monitor looks on the other flavour.
+const ABANDONED: Duration = Duration::from_millis(2);
+
+impl Loop<'_> {
+    /// Nothing to do: looks for work elsewhere, and sleeps if there is none.
+    pub(super) fn rest(&mut self, root: &impl Root) {
+        let shared = self.seat.shared.clone();
+        if let Some(hook) = &shared.config.on_thread_park {
+            // A hook that makes work does not keep the selector from being looked at (pains A12).
+            call(Some(hook));
+            if self
+                .with_core(|core| !core.is_empty() || !self.seat.next.is_empty())
+                .unwrap_or(true)
+                || root.is_ready()
+            {
+                return self.select_now();
+            }
+        }
+        shared.seats.refresh(&mut self.seats);
+        let now = Instant::now();
+        self.learn(now);
+        if self.help_others(now) {
+            return self.share();
+        }
+        let mut searching = false;
+        loop {
+            if let Some(index) = self.seat.idle_index {
+                match shared
+                    .idle
+                    .rest(index, searching, || self.look(), || self.search())
+                {
+                    Rest::Found { work, last } => return self.found(work, last),
+                    Rest::Sleep => {}
+                }
+            }
+            self.sleep(root);
+            if self.claimed.get().is_none() {
+                self.awake();
+            }
+            let claimed = self.claimed.take().unwrap_or(false);
+            // Events were dispatched by the sleep; timers are next.
+            self.expire_timers();
+            self.with_core(|core| core.since_select.set(0));
+            let own_work = self.with_core(|core| !core.is_empty()).unwrap_or(true)
+                || root.is_ready()
+                || (self.own && !self.seat.inbox.is_empty());
+            match (claimed, own_work, self.seat.idle_index) {
+                (false, _, _) | (_, _, None) => break,
+                (true, true, Some(index)) => {
+                    // Whoever claimed this worker wanted something searched for; another has to do that.
+                    if shared.idle.stop_searching(index) && self.look() {
+                        shared.notify_injected();
+                    }
+                    break;
+                }
+                (true, false, Some(index)) => {
+                    if self.interrupted().is_some() {
+                        if shared.idle.stop_searching(index) && self.look() {
+                            shared.notify_injected();
+                        }
+                        break;
+                    }
+                    searching = true;
+                }
+            }
+        }
+        call(shared.config.on_thread_unpark.as_ref());
+        self.share();
+        let now = Instant::now();
+        self.seat.note_selected(now);
+        self.busy_since = Some(now);
+    }
+
+    /// Sleeps in the selector if any source is registered, else on the condition variable.
+    fn sleep(&self, root: &impl Root) {
+        let shared = &self.seat.shared;
+        if root.is_ready() || self.interrupted().is_some() {
+            return;
+        }
+        let selecting = self.seat.registrations() > 0;
+        if shared.clock.is_paused() && self.advance_virtual_time(selecting) {
+            return;
+        }
+        // Published before the park word is set: an earlier timer inserted from now on unparks.
+        let deadline = self.before_abandoned(self.seat.timers.before_park());
+        let park = &self.seat.wakeup.park;
+        self.seat.counters.parks.add(1);
+        if selecting {
+            if park.before_select() {
+                self.select(deadline, true);
+            } else {
+                self.awake();
+                self.select(None, false);
+            }
+        } else {
+            park.park(deadline);
+        }
+    }
+
+    /// When to wake up at the latest, if timers alone would say `deadline`.
+    ///
+    /// On the current-thread flavour no stand-in serves the seat of a guest who has left sockets or timers behind. While
+    /// others are in `block_on` one of them looks after it each [`ABANDONED`] (`help.rs`).
+    fn before_abandoned(&self, deadline: Option<Instant>) -> Option<Instant> {
+        let shared = &self.seat.shared;
+        if !shared.is_current_thread()
+            || self.seats.len() == 1
+            || !shared.seats.any_free(Seat::has_sources)
+        {
+            return deadline;
+        }
+        let soon = Instant::now() + ABANDONED;
+        Some(deadline.map_or(soon, |deadline| deadline.min(soon)))
+    }
+
+    /// Virtual time: with nothing else to do, jumps to the next timer. `true`: the loop has to look again.
+    fn advance_virtual_time(&self, selecting: bool) -> bool {
+        if selecting {
+            let before = self.seat.counters.events.get();
+            self.select(None, false);
+            if self.seat.counters.events.get() != before {
+                return true;
+            }
+        }
+        self.seat.shared.clock.auto_advance(&self.seat.timers)
+    }
+
+    /// Before it sleeps, a worker looks after seats that are held up. `true`: there is something to do now.
+    fn help_others(&self, now: Instant) -> bool {
+        if self.seat.idle_index.is_none() {
+            return false;
+        }
+        self.cx.phase.set(Phase::Dispatching);
+        let mut woken = false;
+        for seat in self
+            .seats
+            .iter()
+            .filter(|seat| seat.index != self.seat.index)
+        {
+            woken |= seat.help(now);
+        }
+        self.cx.phase.set(Phase::Polling);
+        woken
+    }
+
+    // Searching.
+
+    /// Whether there is work anywhere that this seat could take.
+    fn look(&self) -> bool {
+        !self.seat.shared.injector.is_empty()
+            || self.seats.iter().any(|seat| seat.backlog() >= STEAL_COST)
+            || (self.own && !self.seat.inbox.is_empty())
+    }
+
+    /// Tries the injector, then every other seat once, from a random one on.
+    fn search(&self) -> Option<Runnable> {
+        self.with_core(|core| {
+            if self.own
+                && let Some(task) = self.seat.inbox.pop()
+            {
+                return Some(task);
+            }
+            self.steal_injected(core).or_else(|| {
+                let start = core.random_below(self.seats.len());
+                self.seats
+                    .iter_from(start)
+                    .filter(|seat| seat.index != self.seat.index)
+                    .find_map(|seat| retry(|| seat.stealer.steal_batch_and_pop(&core.queue)))
+            })
+        })
+        .flatten()
+    }
+
+    fn found(&self, work: Runnable, last: bool) {
+        self.seat.counters.steals.add(1);
+        self.with_core(|core| core.found.set(Some(work)));
+        // The last searcher found something. If outsiders have put more, another searches on; what lies in the queues
+        // of other seats is for those to share.
+        if last && (!self.seat.shared.injector.is_empty() || self.seat.backlog() >= WAKE_COST) {
+            self.seat.shared.notify(self.seat);
+        }
+    }
+}
