@@ -12,8 +12,8 @@ use rt::time::{interval, sleep};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// How often the threads of a runtime have gone to sleep, by the kernel's count.
-fn switches() -> u64 {
+/// How often the threads of a runtime whose names begin so have gone to sleep, by the kernel's count.
+fn switches(prefix: &str) -> u64 {
     let mut sum = 0;
     for task in fs::read_dir("/proc/self/task").unwrap() {
         let path = task.unwrap().path();
@@ -24,7 +24,7 @@ fn switches() -> u64 {
         let Ok(status) = fs::read_to_string(path.join("status")) else {
             continue;
         };
-        if !name.starts_with("rt-") {
+        if !name.starts_with(prefix) {
             continue;
         }
         let line = status
@@ -79,9 +79,9 @@ fn a13_an_idle_runtime_sleeps() {
     });
     // Until stand-ins have taken over and the monitor sleeps.
     let settled = |limit: u64| {
-        let before = switches();
+        let before = switches("rt-");
         thread::sleep(500 * MS);
-        let during = switches() - before;
+        let during = switches("rt-") - before;
         (during <= limit).then_some(during).ok_or(during)
     };
     let mut attempts = 0;
@@ -104,13 +104,14 @@ fn a13_an_idle_runtime_sleeps() {
         }
     });
     thread::sleep(300 * MS);
-    let before = switches();
+    let before = switches("rt-worker");
     thread::sleep(1000 * MS);
-    let during = switches() - before;
-    // Four ticks: each wakes its worker, and with it the monitor for ten of its own.
+    let during = switches("rt-worker") - before;
+    // Four ticks, and room for a few more sleeps around each. The monitor is not counted: it looks around every 2 ms for
+    // as long as a worker is awake, and on a loaded machine that is also while the kernel keeps the worker off its core.
     assert!(
-        during <= 100,
-        "{during} wake-ups in a second with four ticks"
+        during <= 40,
+        "{during} wake-ups of workers in a second with four ticks"
     );
     ticker.abort();
     drop(waits);
