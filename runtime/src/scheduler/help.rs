@@ -9,6 +9,10 @@
 //! select and keeps while it sleeps in it. A helper only tries the lock, and never waits in the selector. Timers have a
 //! lock of their own; a timer fires for whoever comes first.
 //!
+//! An unpark is an event of the selector, which whoever turns it takes away. So the sitter says that it sleeps there
+//! (`Park::before_select`) only with the lock in hand: what is written from then on is its own. It said so before it had
+//! the lock once, and slept for ever now and then.
+//!
 //! # Where it comes from
 //! pains A1 and A2. On two cores with a busy load generator beside two workers the kernel takes a core away for some
 //! milliseconds now and then; without help the sockets of that worker wait all that time.

@@ -104,17 +104,11 @@ impl Loop<'_> {
         }
         // Published before the park word is set: an earlier timer inserted from now on unparks.
         let deadline = self.before_abandoned(self.seat.timers.before_park());
-        let park = &self.seat.wakeup.park;
         self.seat.counters.parks.add(1);
         if selecting {
-            if park.before_select() {
-                self.select(deadline, true);
-            } else {
-                self.awake();
-                self.select(None, false);
-            }
+            self.select(deadline, true);
         } else {
-            park.park(deadline);
+            self.seat.wakeup.park.park(deadline);
         }
     }
 

@@ -322,6 +322,13 @@ impl<'a> Loop<'a> {
     pub(super) fn select(&self, deadline: Option<Instant>, sleep: bool) {
         // A helper may hold the lock for a moment; it does not wait in the selector.
         let mut driver = self.seat.driver.lock();
+        // Only with the lock in hand: an unpark writes to the selector from here on, and a helper that turned it in
+        // between would take that away from under the sleep.
+        let unparked = sleep && !self.seat.wakeup.park.before_select();
+        if unparked {
+            self.awake();
+        }
+        let sleep = sleep && !unparked;
         self.cx.phase.set(Phase::Dispatching);
         // A foreign waker may panic; the loop goes on.
         let turned = catch_unwind(AssertUnwindSafe(|| {
