@@ -174,6 +174,8 @@ fn stand_in(job: Job) {
         return;
     };
     if seat.is_guest() {
+        // As if it slept for ever: a timer that its guest puts in from now on calls for a sitter (`seat.rs`).
+        seat.timers.before_park();
         leave_guest(&seat, sitting.core);
     } else {
         seat.rise(sitting.core);

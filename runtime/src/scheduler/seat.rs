@@ -14,7 +14,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use crossbeam_deque::{Stealer, Worker};
@@ -239,18 +239,24 @@ impl Seat {
         let wakeup = Arc::new(Wakeup::new());
         let (driver, handle) = Driver::new(shared.name.clone())?;
         let weak = Arc::downgrade(&wakeup);
+        let sitter_wanted = wants_sitter(&shared, index);
         handle.set_on_foreign(Box::new(move || {
-            if let Some(wakeup) = weak.upgrade() {
-                wakeup.unpark();
+            if let Some(wakeup) = weak.upgrade()
+                && !wakeup.unpark()
+            {
+                sitter_wanted();
             }
         }));
         // Cannot be set already: the wakeup is new.
         let _ = wakeup.selector.set(handle);
         let unpark = wakeup.clone();
+        let sitter_wanted = wants_sitter(&shared, index);
         let timers = Timers::new(
             shared.clock.clone(),
             Box::new(move || {
-                unpark.unpark();
+                if !unpark.unpark() {
+                    sitter_wanted();
+                }
             }),
         );
         let queue = Worker::new_fifo();
@@ -337,6 +343,18 @@ impl Seat {
 
     pub(crate) fn is_guest(&self) -> bool {
         self.index >= self.shared.workers
+    }
+}
+
+/// What is called when something was registered with a seat that is not asleep, so that perhaps nobody sits on it: a guest
+/// that has lent its seat registers there until its poll is over, and the stand-in may have found nothing to do and left.
+fn wants_sitter(shared: &Arc<Shared>, index: usize) -> impl Fn() + Send + Sync + 'static {
+    let guest = index >= shared.workers && !shared.is_current_thread();
+    let shared = guest.then(|| Arc::downgrade(shared));
+    move || {
+        if let Some(shared) = shared.as_ref().and_then(Weak::upgrade) {
+            shared.monitor.watch_guests();
+        }
     }
 }
 

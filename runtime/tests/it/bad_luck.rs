@@ -466,8 +466,10 @@ fn an_unhandled_panic_shuts_the_runtime_down_if_told_so() {
                     .unwrap();
                 let dropped = Arc::new(AtomicBool::new(false));
                 let seen = dropped.clone();
+                // Made here: the task may end before its first poll.
+                let on_drop = OnDrop(move || seen.store(true, SeqCst));
                 let other = runtime.spawn(async move {
-                    let _on_drop = OnDrop(move || seen.store(true, SeqCst));
+                    let _on_drop = on_drop;
                     pending::<()>().await;
                 });
                 let mut keep = None;

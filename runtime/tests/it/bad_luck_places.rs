@@ -152,7 +152,7 @@ fn leaving_sleepers_behind_does_not_pile_up_seats() {
         }
         let seats = runtime.metrics().workers.len();
         assert!(tasks.iter().all(|task| !task.is_finished()));
-        assert!(seats < 10, "{seats} seats after forty calls, one at a time");
+        assert!(seats < 30, "{seats} seats after forty calls, one at a time");
     });
 }
 
@@ -208,6 +208,53 @@ fn block_in_place_anywhere() {
             }));
             assert!(panics.is_err());
             runtime.block_on(everything());
+        }
+    });
+}
+
+/// After a root future has lent its seat, what it registers in the same poll is served, though the stand-in found nothing
+/// to do at first and left.
+#[test]
+fn what_a_guest_registers_after_it_lent_its_seat_is_served() {
+    within_limit(|| {
+        let runtime = workers(1);
+        for _ in 0..5 {
+            runtime.block_on(async {
+                // Long enough for the stand-in to come and go.
+                rt::block_in_place(|| thread::sleep(20 * MS));
+                let (done, fired) = mpsc::channel();
+                let mut timer = Box::pin(sleep(5 * MS));
+                assert!(
+                    futures_lite::future::poll_once(timer.as_mut())
+                        .await
+                        .is_none()
+                );
+                rt::spawn(async move {
+                    timer.await;
+                    done.send(()).unwrap();
+                });
+                rt::block_in_place(|| fired.recv_timeout(LONG).expect("the timer fires"));
+                rt::block_in_place(|| thread::sleep(20 * MS));
+                let (done, received) = mpsc::channel();
+                let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+                let addr = socket.local_addr().unwrap();
+                let mut recv = Box::pin(async move { socket.recv(&mut [0]).await.unwrap() });
+                assert!(
+                    futures_lite::future::poll_once(recv.as_mut())
+                        .await
+                        .is_none()
+                );
+                rt::spawn(async move {
+                    done.send(recv.await).unwrap();
+                });
+                rt::block_in_place(|| {
+                    let sender = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+                    sender.send_to(b"x", addr).unwrap();
+                    received
+                        .recv_timeout(LONG)
+                        .expect("the socket is looked at")
+                });
+            });
         }
     });
 }

@@ -114,11 +114,14 @@ fn f7_depth_and_age_are_seen_and_the_end_drops_what_waits() {
         for workers in [0, 1] {
             let runtime = with_cap(workers, 1, LONG);
             let (release, held) = std::sync::mpsc::channel::<()>();
-            let first = runtime.spawn_blocking(move || held.recv().is_err());
-            let waiting: Vec<_> = (0..4).map(|n| runtime.spawn_blocking(move || n)).collect();
-            eventually("the first runs", || {
-                runtime.metrics().blocking.queue_depth == 4
+            let (started, begun) = std::sync::mpsc::channel();
+            let first = runtime.spawn_blocking(move || {
+                started.send(()).unwrap();
+                held.recv().is_err()
             });
+            begun.recv().unwrap();
+            let waiting: Vec<_> = (0..4).map(|n| runtime.spawn_blocking(move || n)).collect();
+            assert_eq!(runtime.metrics().blocking.queue_depth, 4);
             thread::sleep(2 * MS);
             assert!(runtime.metrics().blocking.oldest_queued.unwrap() >= MS);
             // Aborted before it began: it never runs.
