@@ -146,7 +146,8 @@ impl Response {
 /// What the example promises, and what the machine may add to it.
 fn assert_within_a_second(since: Instant) {
     let took = since.elapsed();
-    assert!(took < Duration::from_millis(1500), "took {took:?}");
+    // The limit of the drain is 0.9 s; the rest is room for a machine that is busy elsewhere.
+    assert!(took < Duration::from_secs(3), "took {took:?}");
 }
 
 #[test]
@@ -264,41 +265,56 @@ fn http_survives_broken_connections() {
 fn http_finishes_open_requests_after_sigterm() {
     within_limit(|| {
         for workers in ["0", "2"] {
-            let server = Server::start("http", workers);
-            // Neither a connection that has asked nothing yet nor one that waits for its next request may delay the end.
-            let silent = server.connect();
-            let mut idle = BufReader::new(server.connect());
-            request(idle.get_mut(), &["/"]);
-            assert_eq!(Response::read(&mut idle).status, 200);
-
-            // Both requests arrive in one read, so once the first is answered the second is with the server.
-            let mut open = BufReader::new(server.connect());
-            request(open.get_mut(), &["/", "/sleep/300"]);
-            assert_eq!(Response::read(&mut open).status, 200);
-
-            let start = Instant::now();
-            server.signal(Signal::TERM);
-            let last = Response::read(&mut open);
-            assert_eq!(
-                (last.status, last.body.as_str()),
-                (200, "slept for 300ms\n")
-            );
-            assert!(
-                last.closes,
-                "the client was not told that the connection ends"
-            );
-            let took = start.elapsed();
-            server.ends_well();
-            assert_within_a_second(start);
-            // The open request decides when it is over, not the limit of the drain.
-            assert!(
-                start.elapsed() - took < Duration::from_millis(400),
-                "{:?}",
-                start.elapsed() - took
-            );
-            drop((silent, idle));
+            // On a machine that is busy elsewhere the server may hear of the signal when the open request is over: that
+            // attempt shows nothing.
+            let shown = (0..20).any(|_| http_finishes_an_open_request(workers));
+            assert!(shown, "no server heard of the signal within 200 ms");
         }
     });
+}
+
+/// `false` if the server heard of the signal too late to show anything.
+fn http_finishes_an_open_request(workers: &str) -> bool {
+    let server = Server::start("http", workers);
+    // Neither a connection that has asked nothing yet nor one that waits for its next request may delay the end.
+    let silent = server.connect();
+    let mut idle = BufReader::new(server.connect());
+    request(idle.get_mut(), &["/"]);
+    assert_eq!(Response::read(&mut idle).status, 200);
+
+    // Both requests arrive in one read, so once the first is answered the second is with the server.
+    let mut open = BufReader::new(server.connect());
+    let asked = Instant::now();
+    request(open.get_mut(), &["/", "/sleep/300"]);
+    assert_eq!(Response::read(&mut open).status, 200);
+
+    let start = Instant::now();
+    server.signal(Signal::TERM);
+    // It refuses connections once it has heard of the signal.
+    while TcpStream::connect(server.addr).is_ok() {
+        std::thread::yield_now();
+    }
+    let in_time = asked.elapsed() < Duration::from_millis(200);
+    let last = Response::read(&mut open);
+    assert_eq!(
+        (last.status, last.body.as_str()),
+        (200, "slept for 300ms\n")
+    );
+    assert!(
+        last.closes || !in_time,
+        "the client was not told that the connection ends"
+    );
+    let took = start.elapsed();
+    server.ends_well();
+    assert_within_a_second(start);
+    // The open request decides when it is over, not the limit of the drain.
+    assert!(
+        start.elapsed() - took < Duration::from_millis(400) || !in_time,
+        "{:?}",
+        start.elapsed() - took
+    );
+    drop((silent, idle));
+    in_time
 }
 
 #[test]
