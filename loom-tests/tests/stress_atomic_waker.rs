@@ -44,8 +44,7 @@ fn block_on_with_new_wakers<F: Future>(future: F) -> F::Output {
 }
 
 fn many_wakers_one_waiter(register: fn(&AtomicWaker, &Waker)) {
-    // Each round takes some turns of the processor, so they must not be too many for a busy machine.
-    const ROUNDS: usize = 5_000;
+    const ROUNDS: usize = 20_000;
     const WAKERS: usize = 3;
     limited(move || {
         let shared = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0), AtomicWaker::new()));

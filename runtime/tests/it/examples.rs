@@ -146,8 +146,7 @@ impl Response {
 /// What the example promises, and what the machine may add to it.
 fn assert_within_a_second(since: Instant) {
     let took = since.elapsed();
-    // The limit of the drain is 0.9 s; the rest is room for a machine that is busy elsewhere.
-    assert!(took < Duration::from_secs(3), "took {took:?}");
+    assert!(took < Duration::from_millis(1500), "took {took:?}");
 }
 
 #[test]
