@@ -38,11 +38,25 @@ pub enum WaitKind {
     Blocking,
     Signal,
     Lock,
+    Send,
+    Recv,
+    Broadcast,
+    Watch,
+    Notify,
+    Semaphore,
+    Barrier,
+    OnceCell,
+    Queue,
+    Event,
+    Condition,
+    CancellationToken,
+    TaskGroup,
+    Capacity,
     Other,
 }
 
 impl WaitKind {
-    const ALL: [WaitKind; 16] = [
+    const ALL: [WaitKind; 30] = [
         WaitKind::Nothing,
         WaitKind::Sleep,
         WaitKind::Interval,
@@ -58,6 +72,20 @@ impl WaitKind {
         WaitKind::Blocking,
         WaitKind::Signal,
         WaitKind::Lock,
+        WaitKind::Send,
+        WaitKind::Recv,
+        WaitKind::Broadcast,
+        WaitKind::Watch,
+        WaitKind::Notify,
+        WaitKind::Semaphore,
+        WaitKind::Barrier,
+        WaitKind::OnceCell,
+        WaitKind::Queue,
+        WaitKind::Event,
+        WaitKind::Condition,
+        WaitKind::CancellationToken,
+        WaitKind::TaskGroup,
+        WaitKind::Capacity,
         WaitKind::Other,
     ];
 }
