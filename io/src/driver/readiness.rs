@@ -7,10 +7,10 @@
 //!
 //! # The word
 //! ```text
-//! tick (all upper bits) | WAITERS | CLOSED | six bits of `Ready`
+//! tick (all upper bits) | URGENT | WAITERS | CLOSED | six bits of `Ready`
 //! ```
 //! Every event bumps the tick. `CLOSED`: the driver is gone, never cleared. `WAITERS`: somebody may be in the list;
-//! set and cleared under the lock of the list.
+//! set and cleared under the lock of the list. `URGENT`: an event has told of urgent data, never cleared (race 4).
 //!
 //! # Who may touch what
 //! `word`: anyone. `reader` and `writer`: one waiting task each, registered by whoever polls `poll_read` and
@@ -26,6 +26,11 @@
 //! 3. Only bits that become set wake. Who has parked saw its bits clear at (d); an event that finds one of them set
 //!    comes after an event that set it, and that one wakes. This saves the look at the writer's slot at every message
 //!    that arrives on an idle socket.
+//! 4. A short read against urgent data. A read of a TCP stream stops at the mark of urgent data, with more behind it, so
+//!    it does not prove that the stream is drained. The data comes with an event of its own. If that was seen before
+//!    the read, `URGENT` is set and a short read clears nothing; if not, it moves the tick or comes after the clear, and
+//!    makes the stream readable again. It stays set, since the mark outlives `PRIORITY`, which whoever takes the urgent
+//!    byte may clear. One hole is left: who takes that byte before any event has told of it, by a `recv` of their own.
 //!
 //! # User code
 //! None runs in here but `Waker::clone`, outside the lock. Wakers that are taken go to the caller, who wakes them when it
@@ -52,7 +57,10 @@ use super::ready::{Interest, Ready};
 
 const CLOSED: usize = 1 << 6;
 const WAITERS: usize = 1 << 7;
-const TICK: usize = 1 << 8;
+const URGENT: usize = 1 << 8;
+const TICK: usize = 1 << 9;
+/// From the bit of `PRIORITY` to `URGENT`.
+const TO_URGENT: u32 = URGENT.trailing_zeros() - Ready::PRIORITY.bits().trailing_zeros();
 
 /// One of the two directions that have a waker slot of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,9 +169,11 @@ impl Readiness {
 
     /// An event: sets bits, and moves the wakers of who waited for them to `woken`.
     pub fn set(&self, ready: Ready, woken: &mut Vec<Waker>) {
+        let bits = ready.bits();
+        let bits = bits | (bits & Ready::PRIORITY.bits()) << TO_URGENT;
         let mut old = self.word.load(Relaxed);
         loop {
-            let new = (old | ready.bits()).wrapping_add(TICK);
+            let new = (old | bits).wrapping_add(TICK);
             // Release: pairs with `load` and with the `fetch_or` of `wait`. Acquire is not needed: what is read here
             // is only the word itself, and the wakers have their own order.
             match self.word.compare_exchange_weak(old, new, Release, Relaxed) {
@@ -172,7 +182,7 @@ impl Readiness {
             }
         }
         // Race 3 in the module head.
-        let fresh = Ready::from_word(ready.bits() & !old);
+        let fresh = Ready::from_word(bits & !old);
         self.take(fresh, old & WAITERS != 0, woken);
     }
 
@@ -206,7 +216,7 @@ impl Readiness {
     ///
     /// `WouldBlock` clears the whole direction, "closed" included: else an operation that says so in spite of a closed
     /// half spins. A result that `drained` accepts clears the bit that says "there is data", so that the end of the
-    /// stream stays known.
+    /// stream stays known; but not where urgent data was seen (race 4).
     #[inline]
     pub fn poll_op<R>(
         &self,
@@ -224,7 +234,7 @@ impl Readiness {
                 }
                 match op() {
                     Ok(value) => {
-                        if drained(&value) {
+                        if drained(&value) && seen.0 & URGENT == 0 {
                             self.clear(direction.data(), seen);
                         }
                         return Poll::Ready(Some(Ok(value)));

@@ -185,7 +185,9 @@ impl<E: AsRawFd> Registered<E> {
     /// Same as [`poll_read_io`](Self::poll_read_io), for byte streams: a read of less than `len` (but not of nothing)
     /// says that the source is drained, which saves the read that would say `WouldBlock`.
     ///
-    /// Right for sockets and pipes; wrong for datagrams and terminals, which return less although there is more.
+    /// Right for TCP and for pipes; wrong for datagrams and terminals, which return less although there is more. A source
+    /// of urgent data needs the interest in priority events, so that a read that stops at its mark is known for what
+    /// it is.
     ///
     /// # Errors
     /// As [`poll_read_io`](Self::poll_read_io).

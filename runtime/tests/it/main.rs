@@ -24,3 +24,4 @@ mod support;
 mod task_local;
 mod time;
 mod timeouts;
+mod urgent;

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use rt_sync::wait::{self, WaitKind};
 
-use super::stream::TcpStream;
+use super::stream::{TcpStream, unregistered};
 use crate::driver::Registered;
 use crate::error;
 use crate::net::addr::{Addrs, Resolve, ToSocketAddrs, no_addresses};
@@ -50,7 +50,7 @@ impl Connect {
         site: &'static Location<'static>,
     ) -> Self {
         let (step, last) = match begun {
-            Ok(stream) => (Step::Wait(Registered::new(stream), addr), None),
+            Ok(stream) => (Step::Wait(unregistered(stream), addr), None),
             Err(error) => (
                 Step::Next,
                 Some(error::with_addr("connect to", addr, &error)),
@@ -114,7 +114,7 @@ impl Future for Connect {
                         return Poll::Ready(Err(this.last.take().unwrap_or_else(no_addresses)));
                     };
                     match mio::net::TcpStream::connect(addr) {
-                        Ok(stream) => this.step = Step::Wait(Registered::new(stream), addr),
+                        Ok(stream) => this.step = Step::Wait(unregistered(stream), addr),
                         Err(error) => {
                             this.last = Some(error::with_addr("connect to", addr, &error));
                         }

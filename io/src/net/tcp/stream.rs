@@ -64,7 +64,7 @@ impl TcpStream {
     }
 
     pub(super) fn new(stream: mio::net::TcpStream) -> Self {
-        Self::from_registered(Registered::new(stream))
+        Self::from_registered(unregistered(stream))
     }
 
     pub(super) fn from_registered(io: Registered<mio::net::TcpStream>) -> Self {
@@ -413,6 +413,13 @@ impl TcpStream {
         self.io
             .poll_write_stream(cx, len, |mut io| io.write_vectored(bufs))
     }
+}
+
+/// A socket that will register when it first has to wait: for priority events too, since a read that is short because of
+/// urgent data must not count as drained.
+pub(super) const fn unregistered(stream: mio::net::TcpStream) -> Registered<mio::net::TcpStream> {
+    let both = Interest::READABLE.add(Interest::WRITABLE);
+    Registered::with_interest(stream, both.add(Interest::PRIORITY))
 }
 
 /// A vectored call takes no more buffers than this (`IOV_MAX`): what is behind them is no sign of a drained or full socket.
