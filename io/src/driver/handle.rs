@@ -19,7 +19,7 @@ use super::readiness::Readiness;
 use super::ready::{Interest, Ready};
 use super::slots::{Slots, Token};
 use super::source::Source;
-use super::wake_all;
+use super::woken::Woken;
 use crate::error;
 
 type Hook = Box<dyn Fn() + Send + Sync>;
@@ -96,12 +96,12 @@ impl Handle {
         // Taken out, so that the cycle of source and handle ends also where a source was leaked.
         let sources = table.slots.drain();
         drop(table);
-        let mut woken = Vec::new();
+        let mut woken = Woken::new();
         for source in &sources {
-            source.readiness.close(&mut woken);
+            source.readiness.close(woken.list());
         }
         drop(sources);
-        wake_all(&mut woken);
+        woken.wake();
     }
 
     /// Registers a descriptor, with the readiness to assume until its first event.

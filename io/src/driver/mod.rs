@@ -2,7 +2,8 @@
 //!
 //! A source registers with the driver of the thread on which it first has to wait ([`Registered`]), edge-triggered, for
 //! both directions, once for life. [`Driver::turn`] waits for events, sets the [`readiness`] of their sources, and then
-//! wakes who waited.
+//! wakes who waited. Who keeps the driver behind a lock uses [`Driver::select_now`] and [`Driver::select_until`]: they
+//! hand the wakers out, to be woken when the lock is released.
 //!
 //! # Who may touch what
 //! The [`Driver`] has one user at a time, who holds it mutably. The [`Handle`] is shared: any thread registers,
@@ -14,9 +15,8 @@
 
 use std::fmt;
 use std::io;
-use std::panic::{self, AssertUnwindSafe};
+use std::mem;
 use std::sync::Arc;
-use std::task::Waker;
 use std::time::{Duration, Instant};
 
 mod handle;
@@ -26,11 +26,13 @@ mod registered;
 mod slots;
 mod source;
 mod wait_ready;
+mod woken;
 
 pub use self::handle::Handle;
 pub use self::ready::{Interest, Ready};
 pub use self::registered::{AsyncIo, Registered};
 pub use self::wait_ready::{Readable, ReadyEvent, WaitReady, WhenReady, Writable};
+pub use self::woken::Woken;
 
 use self::slots::Token;
 use crate::sys::Timer;
@@ -43,8 +45,8 @@ pub struct Driver {
     poll: mio::Poll,
     events: mio::Events,
     timer: Timer,
-    /// Wakers of one batch; kept for its capacity.
-    woken: Vec<Waker>,
+    /// Wakers of one turn; kept for its capacity.
+    woken: Woken,
     handle: Arc<Handle>,
 }
 
@@ -71,7 +73,7 @@ impl Driver {
             poll,
             events: mio::Events::with_capacity(EVENTS),
             timer: Timer::new(mio::Token(Token::TIMER.0)),
-            woken: Vec::new(),
+            woken: Woken::new(),
             handle: Arc::clone(&handle),
         };
         Ok((driver, handle))
@@ -101,8 +103,7 @@ impl Driver {
     /// # Errors
     /// As [`turn`](Self::turn).
     pub fn turn_now(&mut self) -> io::Result<Turn> {
-        let dispatched = self.select(Some(Duration::ZERO))?;
-        Ok(dispatched.turn())
+        self.and_wake(|driver, woken| driver.select_now(woken))
     }
 
     /// One select that waits until `deadline` at most, and for ever without one.
@@ -113,47 +114,66 @@ impl Driver {
     /// # Errors
     /// As [`turn`](Self::turn).
     pub fn turn_until(&mut self, deadline: Option<Instant>) -> io::Result<Turn> {
-        loop {
-            let timeout = match deadline {
-                None => None,
-                Some(deadline) => self.timer.prepare(self.poll.registry(), deadline),
-            };
-            let dispatched = self.select(timeout)?;
-            let only_timer = dispatched.timer && dispatched.events == 0 && !dispatched.woken;
-            // The timer was armed for a deadline that is no longer there, or for less than this one.
-            if only_timer && deadline.is_none_or(|deadline| Instant::now() < deadline) {
-                continue;
+        self.and_wake(|driver, woken| {
+            loop {
+                let timeout = driver.timeout(deadline);
+                let seen = driver.select(timeout, || {}, woken)?;
+                let only_timer = seen.timer && seen.events == 0 && !seen.woken;
+                // The timer was armed for a deadline that is no longer there, or for less than this one.
+                if only_timer && deadline.is_none_or(|deadline| Instant::now() < deadline) {
+                    continue;
+                }
+                return Ok(seen.turn());
             }
-            return Ok(dispatched.turn());
-        }
+        })
     }
 
-    /// As [`turn_until`](Self::turn_until), but calls `awake` when the wait is over and nothing is dispatched yet.
+    /// As [`turn_now`](Self::turn_now), but wakes nobody: who is to be woken is added to `woken`.
+    ///
+    /// # Errors
+    /// As [`turn`](Self::turn).
+    pub fn select_now(&mut self, woken: &mut Woken) -> io::Result<Turn> {
+        Ok(self.select(Some(Duration::ZERO), || {}, woken)?.turn())
+    }
+
+    /// As [`turn_until`](Self::turn_until), but calls `awake` when the wait is over and nothing is dispatched yet, and wakes
+    /// nobody: who is to be woken is added to `woken`.
     ///
     /// For a scheduler that has to say that it is awake before it wakes tasks. The turn may end early for no reason.
     ///
     /// # Errors
     /// As [`turn`](Self::turn).
-    pub fn turn_until_then(
+    pub fn select_until(
         &mut self,
         deadline: Option<Instant>,
         awake: impl FnOnce(),
+        woken: &mut Woken,
     ) -> io::Result<Turn> {
-        let timeout = match deadline {
-            None => None,
-            Some(deadline) => self.timer.prepare(self.poll.registry(), deadline),
-        };
-        Ok(self.select_then(timeout, awake)?.turn())
+        let timeout = self.timeout(deadline);
+        Ok(self.select(timeout, awake, woken)?.turn())
     }
 
-    fn select(&mut self, timeout: Option<Duration>) -> io::Result<handle::Dispatched> {
-        self.select_then(timeout, || {})
+    fn and_wake(
+        &mut self,
+        turn: impl FnOnce(&mut Self, &mut Woken) -> io::Result<Turn>,
+    ) -> io::Result<Turn> {
+        let mut woken = mem::take(&mut self.woken);
+        let turn = turn(self, &mut woken);
+        woken.wake();
+        self.woken = woken;
+        turn
     }
 
-    fn select_then(
+    /// What to give the selector for this deadline.
+    fn timeout(&mut self, deadline: Option<Instant>) -> Option<Duration> {
+        deadline.and_then(|deadline| self.timer.prepare(self.poll.registry(), deadline))
+    }
+
+    fn select(
         &mut self,
         timeout: Option<Duration>,
         awake: impl FnOnce(),
+        woken: &mut Woken,
     ) -> io::Result<handle::Dispatched> {
         let polled = self.poll.poll(&mut self.events, timeout);
         awake();
@@ -167,11 +187,10 @@ impl Driver {
         if self.events.is_empty() {
             return Ok(handle::Dispatched::default());
         }
-        let dispatched = self.handle.dispatch(&self.events, &mut self.woken);
+        let dispatched = self.handle.dispatch(&self.events, woken.list());
         if dispatched.timer {
             self.timer.fired();
         }
-        wake_all(&mut self.woken);
         Ok(dispatched)
     }
 }
@@ -198,27 +217,5 @@ impl fmt::Debug for Driver {
             .field("handle", &self.handle)
             .field("timer", &self.timer)
             .finish_non_exhaustive()
-    }
-}
-
-/// Wakes all, in order. A panic of one goes on after the others were woken.
-fn wake_all(woken: &mut Vec<Waker>) {
-    let mut wakers = woken.drain(..);
-    let mut first = None;
-    while let Err(payload) = panic::catch_unwind(AssertUnwindSafe(|| {
-        for waker in wakers.by_ref() {
-            waker.wake();
-        }
-    })) {
-        if first.is_none() {
-            first = Some(payload);
-        } else {
-            // Its destructor is user code once more, and nobody is left to hear of a panic in it.
-            std::mem::forget(payload);
-        }
-    }
-    drop(wakers);
-    if let Some(payload) = first {
-        panic::resume_unwind(payload);
     }
 }

@@ -17,10 +17,12 @@
 //! pains A1 and A2. On two cores with a busy load generator beside two workers the kernel takes a core away for some
 //! milliseconds now and then; without help the sockets of that worker wait all that time.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use rt_io::driver::Woken;
+
+use super::worker::wake;
 use super::{Seat, Shared};
 
 /// How long a seat must not have looked at its selector before somebody else does. A turn is about 100 µs; five times
@@ -58,9 +60,12 @@ impl Seat {
         if self.registrations() > 0
             && let Some(mut driver) = self.driver.try_lock()
         {
-            // A foreign waker may panic; that is not the helper's fault.
-            let turned = catch_unwind(AssertUnwindSafe(|| driver.turn_now()));
-            woken |= matches!(turned, Ok(Ok(turn)) if turn.events > 0);
+            let mut found = Woken::new();
+            let turned = driver.select_now(&mut found);
+            // Before anything is woken: the sitter waits for this lock, and a foreign waker may block.
+            drop(driver);
+            wake(&mut found);
+            woken |= turned.is_ok_and(|turn| turn.events > 0);
             self.note_selected(now);
         }
         if !self.timers.is_empty() {

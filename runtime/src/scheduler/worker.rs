@@ -28,6 +28,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use crossbeam_deque::Steal;
+use rt_io::driver::Woken;
 
 use super::MOST_FROM_SLOT;
 use super::seat::{Core, Seat};
@@ -84,6 +85,8 @@ pub(super) struct Loop<'a> {
     unmeasured: u32,
     /// Set when a sleep ends, before anything is dispatched: whether the seat had been claimed to search.
     pub(super) claimed: Cell<Option<bool>>,
+    /// Wakers of one select; kept for its capacity.
+    woken: Cell<Woken>,
 }
 
 impl<'a> Loop<'a> {
@@ -96,6 +99,7 @@ impl<'a> Loop<'a> {
             busy_since: None,
             unmeasured: 0,
             claimed: Cell::new(None),
+            woken: Cell::default(),
         }
     }
 
@@ -329,30 +333,31 @@ impl<'a> Loop<'a> {
             self.awake();
         }
         let sleep = sleep && !unparked;
-        self.cx.phase.set(Phase::Dispatching);
-        // A foreign waker may panic; the loop goes on.
-        let turned = catch_unwind(AssertUnwindSafe(|| {
-            if sleep {
-                driver.turn_until_then(deadline, || {
-                    self.seat.wakeup.park.after_select();
-                    self.awake();
-                })
-            } else {
-                driver.turn_now()
-            }
-        }));
+        let mut woken = self.woken.take();
+        let turned = if sleep {
+            let awake = || {
+                self.seat.wakeup.park.after_select();
+                self.awake();
+            };
+            driver.select_until(deadline, awake, &mut woken)
+        } else {
+            driver.select_now(&mut woken)
+        };
+        // Before anything is woken: a waker may be foreign, and then it may do anything, also block.
         drop(driver);
+        self.cx.phase.set(Phase::Dispatching);
+        wake(&mut woken);
         self.cx.phase.set(Phase::Polling);
+        self.woken.set(woken);
         self.seat.counters.selects.add(1);
         match turned {
-            Ok(Ok(turn)) => self.seat.counters.events.add(turn.events as u64),
-            Ok(Err(error)) => {
+            Ok(turn) => self.seat.counters.events.add(turn.events as u64),
+            Err(error) => {
                 eprintln!(
                     "rt: the selector of runtime '{}' failed: {error}",
                     self.seat.shared.name
                 );
             }
-            Err(_) => {}
         }
     }
 
@@ -375,6 +380,14 @@ struct Ran {
     full: bool,
     /// Tasks wait for the next select.
     deferred: bool,
+}
+
+/// Wakes what a select found. A foreign waker may panic: the others are woken all the same, and the loop goes on.
+pub(super) fn wake(woken: &mut Woken) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| woken.wake())) {
+        // The hook has reported it. The payload's destructor is user code as well, and may panic again.
+        std::mem::forget(payload);
+    }
 }
 
 /// Retries a contended steal a few times.

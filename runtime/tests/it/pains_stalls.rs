@@ -3,9 +3,9 @@
 use std::future::{Future, pending, poll_fn};
 use std::io::{Read, Write};
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
-use std::task::Poll;
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -497,5 +497,66 @@ fn a3_timers_fire_on_every_kind_of_seat() {
                 assert!(never.await.unwrap_err().is_aborted());
             });
         }
+    });
+}
+
+/// A waker that is not ours may block its thread. The selector that found the event is not locked then, and others turn
+/// it for the sockets that are registered with it too.
+#[test]
+fn a2_a_foreign_waker_that_blocks_does_not_lock_its_selector() {
+    struct Blocks {
+        entered: mpsc::Sender<()>,
+        release: Mutex<mpsc::Receiver<()>>,
+    }
+    impl Wake for Blocks {
+        fn wake(self: Arc<Self>) {
+            self.entered.send(()).unwrap();
+            let _ = self.release.lock().unwrap().recv_timeout(LONG);
+        }
+    }
+    within_limit(|| {
+        let runtime = workers(2);
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let pair = || {
+            let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            (client, listener.accept().unwrap().0)
+        };
+        let (mut first_client, first) = pair();
+        let (mut second_client, second) = pair();
+        let (entered, blocked) = mpsc::channel();
+        let (release, released) = mpsc::channel();
+        let blocks = Waker::from(Arc::new(Blocks {
+            entered,
+            release: Mutex::new(released),
+        }));
+        // Both register with the selector of the same worker.
+        let (_first, mut second) = runtime
+            .block_on(async move {
+                rt::spawn_pinned(0, || async move {
+                    let first = TcpStream::from_std(first).unwrap();
+                    let second = TcpStream::from_std(second).unwrap();
+                    for (stream, waker) in [(&first, &blocks), (&second, Waker::noop())] {
+                        let polled = stream.poll_read_ready(&mut Context::from_waker(waker));
+                        assert!(polled.is_pending());
+                    }
+                    (first, second)
+                })
+                .unwrap()
+                .await
+            })
+            .unwrap();
+        first_client.write_all(b"1").unwrap();
+        blocked.recv_timeout(LONG).expect("the waker is woken");
+        let reader = runtime.spawn(async move {
+            let mut byte = [0];
+            second.read_exact(&mut byte).await.unwrap();
+            byte[0]
+        });
+        second_client.write_all(b"2").unwrap();
+        let read = runtime
+            .block_on(timeout(LONG, reader))
+            .map(|read| read.unwrap());
+        release.send(()).unwrap();
+        assert_eq!(read.expect("the second socket is served meanwhile"), b'2');
     });
 }
