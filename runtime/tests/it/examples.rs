@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+#[cfg(target_os = "linux")]
+use crate::pains_support::eventually;
 use crate::support::within_limit;
 
 /// Cargo puts examples beside the folder of the test executables.
@@ -242,6 +244,58 @@ fn http_keeps_connections_and_takes_many_at_once() {
                 assert_eq!(Response::read(stream).body, "hello from rt\n");
                 assert_eq!(Response::read(stream).body, "blocked a thread for 1ms\n");
             }
+        }
+    });
+}
+
+/// The descriptors of a process: timers, and all others.
+#[cfg(target_os = "linux")]
+fn descriptors(process: u32) -> (usize, usize) {
+    let folder = format!("/proc/{process}/fd");
+    let (timers, others): (Vec<_>, Vec<_>) = std::fs::read_dir(folder)
+        .unwrap()
+        // Closed meanwhile.
+        .filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok())
+        .partition(|target| target.as_os_str() == "anon_inode:[timerfd]");
+    (timers.len(), others.len())
+}
+
+/// Several loads of connections: after each, the descriptors are those from before the first. Only timers come on top,
+/// one for each seat, made when it first waits for a deadline and kept.
+#[cfg(target_os = "linux")]
+#[test]
+fn http_closes_after_each_load_what_it_opened() {
+    within_limit(|| {
+        for workers in ["0", "2"] {
+            let server = Server::start("http", workers);
+            let process = server.child.id();
+            // The server listens and has nothing else to open.
+            let (_, expected) = descriptors(process);
+            let seats = workers.parse::<usize>().unwrap() + 1;
+            for load in 0..6 {
+                let mut streams: Vec<_> =
+                    (0..100).map(|_| BufReader::new(server.connect())).collect();
+                for (n, stream) in streams.iter_mut().enumerate() {
+                    // One in four goes without having asked, one in four without having read its answers.
+                    if n % 4 != 0 {
+                        request(stream.get_mut(), &["/sleep/5", "/blocking/1", "/"]);
+                    }
+                }
+                for stream in streams.iter_mut().skip(1).step_by(2) {
+                    for _ in 0..3 {
+                        assert_eq!(Response::read(stream).status, 200);
+                    }
+                }
+                assert!(descriptors(process).1 >= 50, "the load was not seen");
+                drop(streams);
+                eventually("a load has left descriptors behind", || {
+                    let (timers, others) = descriptors(process);
+                    assert!(timers <= seats, "{timers} timers after load {load}");
+                    others == expected
+                });
+            }
+            server.signal(Signal::TERM);
+            server.ends_well();
         }
     });
 }
