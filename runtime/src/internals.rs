@@ -24,6 +24,7 @@ pub mod task {
 
 /// What threads of a scheduler tell each other.
 pub mod scheduler {
+    pub use crate::scheduler::driver_lock::DriverLock;
     pub use crate::scheduler::idle::{GROUP, Idle, Rest};
     pub use crate::scheduler::live::LiveTasks;
     pub use crate::scheduler::next_slot::NextSlot;

@@ -5,13 +5,9 @@
 //! nothing to do, before it sleeps, and the monitor. What they wake goes to their own queue, or to the injector.
 //!
 //! # The race
-//! The sitter comes back while a helper turns its driver: the driver is behind a lock, which the sitter takes for each
-//! select and keeps while it sleeps in it. A helper only tries the lock, and never waits in the selector. Timers have a
-//! lock of their own; a timer fires for whoever comes first.
-//!
-//! An unpark is an event of the selector, which whoever turns it takes away. So the sitter says that it sleeps there
-//! (`Park::before_select`) only with the lock in hand: what is written from then on is its own. It said so before it had
-//! the lock once, and slept for ever now and then.
+//! The sitter comes back while a helper turns its driver: the driver is behind a lock (`driver_lock.rs`), which the sitter
+//! takes for each select and keeps while it sleeps in it. A helper only tries the lock, and never waits in the selector.
+//! Timers have a lock of their own; a timer fires for whoever comes first.
 //!
 //! # Where it comes from
 //! pains A1 and A2. On two cores with a busy load generator beside two workers the kernel takes a core away for some
@@ -57,13 +53,11 @@ impl Seat {
             return false;
         }
         let mut woken = false;
+        let mut found = Woken::new();
         if self.registrations() > 0
-            && let Some(mut driver) = self.driver.try_lock()
+            && let Some(turned) = self.driver.help(|driver| driver.select_now(&mut found))
         {
-            let mut found = Woken::new();
-            let turned = driver.select_now(&mut found);
-            // Before anything is woken: the sitter waits for this lock, and a foreign waker may block.
-            drop(driver);
+            // The selector is unlocked: the sitter may want it, and a foreign waker may block.
             wake(&mut found);
             woken |= turned.is_ok_and(|turn| turn.events > 0);
             self.note_selected(now);

@@ -32,6 +32,7 @@
 //! # Shutdown
 //! See `shutdown.rs`.
 
+pub(crate) mod driver_lock;
 pub(crate) mod guest;
 mod help;
 pub(crate) mod idle;

@@ -24,6 +24,7 @@ use rt_sync::primitive::atomic::Ordering::{AcqRel, Acquire};
 use rt_sync::primitive::{Arc as ModelArc, Condvar, Mutex};
 
 use super::Shared;
+use super::driver_lock::DriverLock;
 use super::live::LiveTasks;
 use super::metrics::Counters;
 use super::next_slot::NextSlot;
@@ -50,7 +51,7 @@ pub(crate) struct Seat {
     pub(crate) counters: Counters,
     /// The selector's turning half. The sitter holds the lock while it selects; others only try it, when the sitter has
     /// not selected for a while (`help.rs`).
-    pub(crate) driver: Mutex<Driver>,
+    pub(crate) driver: DriverLock<Driver>,
     /// Bumped by every turn: the monitor sees by it who is stuck.
     pub(crate) turn: AtomicU32,
     /// Nanoseconds of a mean poll, as of late: see `worker.rs`. Written by the sitter.
@@ -283,7 +284,7 @@ impl Seat {
             live: LiveTasks::new(),
             inbox: Inbox::new(),
             counters: Counters::default(),
-            driver: Mutex::new(driver),
+            driver: DriverLock::new(driver),
             turn: AtomicU32::new(0),
             mean_poll: AtomicU64::new(super::worker::FIRST_GUESS),
             selected_at: AtomicU64::new(0),

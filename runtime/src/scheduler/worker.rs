@@ -324,27 +324,27 @@ impl<'a> Loop<'a> {
 
     /// One turn of the driver. With `sleep` it waits until `deadline`, and the seat's sleep is over when it is back.
     pub(super) fn select(&self, deadline: Option<Instant>, sleep: bool) {
-        // A helper may hold the lock for a moment; it does not wait in the selector.
-        let mut driver = self.seat.driver.lock();
-        // Only with the lock in hand: an unpark writes to the selector from here on, and a helper that turned it in
-        // between would take that away from under the sleep.
-        let unparked = sleep && !self.seat.wakeup.park.before_select();
-        if unparked {
-            self.awake();
-        }
-        let sleep = sleep && !unparked;
         let mut woken = self.woken.take();
-        let turned = if sleep {
+        let slept = if sleep {
             let awake = || {
                 self.seat.wakeup.park.after_select();
                 self.awake();
             };
-            driver.select_until(deadline, awake, &mut woken)
+            self.seat.driver.sleep(&self.seat.wakeup.park, |driver| {
+                driver.select_until(deadline, awake, &mut woken)
+            })
         } else {
-            driver.select_now(&mut woken)
+            None
         };
-        // Before anything is woken: a waker may be foreign, and then it may do anything, also block.
-        drop(driver);
+        let turned = slept.unwrap_or_else(|| {
+            if sleep {
+                self.awake();
+            }
+            self.seat
+                .driver
+                .turn(|driver| driver.select_now(&mut woken))
+        });
+        // The selector is unlocked: a waker may be foreign, and then it may do anything, also block.
         self.cx.phase.set(Phase::Dispatching);
         wake(&mut woken);
         self.cx.phase.set(Phase::Polling);
