@@ -5,8 +5,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::pin::Pin;
 use std::process;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,8 +15,8 @@ use rt_io::driver::Driver;
 use rt_io::net::TcpListener;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-static SLEEPS: AtomicUsize = AtomicUsize::new(0);
-static SLEPT_MS: AtomicUsize = AtomicUsize::new(0);
+/// Hears of each sleep when it begins.
+static SLEEPS: Mutex<Option<mpsc::Sender<Duration>>> = Mutex::new(None);
 
 /// A timer for the back-off: a thread for each sleep.
 struct Sleep {
@@ -46,8 +45,9 @@ impl Future for Sleep {
 }
 
 fn sleep(duration: Duration) -> context::BoxFuture<()> {
-    SLEEPS.fetch_add(1, Ordering::SeqCst);
-    SLEPT_MS.fetch_add(duration.as_millis() as usize, Ordering::SeqCst);
+    let sleeps = SLEEPS.lock().unwrap();
+    sleeps.as_ref().unwrap().send(duration).unwrap();
+    drop(sleeps);
     Box::pin(Sleep {
         until: Instant::now() + duration,
         started: false,
@@ -61,6 +61,8 @@ fn accept_waits_for_descriptors_instead_of_spinning() {
         eprintln!("the test of the descriptor limit did not end within 60 seconds");
         process::abort();
     });
+    let (begins, sleeps) = mpsc::channel();
+    *SLEEPS.lock().unwrap() = Some(begins);
     context::set_sleep_hook(sleep);
     let (mut driver, handle) = Driver::new("limit".into()).unwrap();
     let turning = thread::spawn(move || while !driver.turn(None).unwrap().woken {});
@@ -94,15 +96,15 @@ fn accept_waits_for_descriptors_instead_of_spinning() {
     let mut held: Vec<_> = (0..2)
         .map(|_| accepted.recv_timeout(Duration::from_secs(20)).unwrap())
         .collect();
-    // 10 + 20 + 40 + 80 ms: five attempts in 150 ms, where a loop that spins makes thousands.
+    // One sleep for each attempt, each twice as long as the last: where a loop that spins makes thousands.
     let start = Instant::now();
-    while SLEEPS.load(Ordering::SeqCst) < 5 {
-        thread::sleep(Duration::from_millis(5));
+    for ms in [10, 20, 40, 80, 160] {
+        let slept = sleeps.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert_eq!(slept, Duration::from_millis(ms));
     }
-    assert!(start.elapsed() >= Duration::from_millis(100));
-    assert!(SLEPT_MS.load(Ordering::SeqCst) >= 310);
+    // The first may have begun before `start`; the others come after the sleeps before them.
+    assert!(start.elapsed() >= Duration::from_millis(20 + 40 + 80));
     assert!(accepted.try_recv().is_err());
-    assert!(SLEEPS.load(Ordering::SeqCst) <= 7, "accept spins");
 
     // Connections that are held work all the same.
     for (stream, _) in &held {

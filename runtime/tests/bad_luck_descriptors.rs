@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use futures_lite::future::poll_once;
 use rt::io::{AsyncReadExt, AsyncWriteExt};
 use rt::net::{TcpListener, TcpStream, UdpSocket};
 use rt::runtime::{Builder, Runtime};
@@ -33,11 +34,14 @@ fn open() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// Leaves room for `more` descriptors.
-fn limit(more: u64) -> Rlimit {
+/// Leaves room for exactly `more` descriptors.
+fn limit(more: usize) -> Rlimit {
     let before = getrlimit(Resource::Nofile);
-    let next = std::os::fd::AsRawFd::as_raw_fd(&std::fs::File::open("Cargo.toml").unwrap());
-    let current = Some(u64::try_from(next).unwrap() + more);
+    let is_free = |number: &u64| {
+        let path = format!("/proc/self/fd/{number}");
+        std::fs::symlink_metadata(path).is_err()
+    };
+    let current = (0..).filter(is_free).nth(more);
     setrlimit(
         Resource::Nofile,
         Rlimit {
@@ -52,6 +56,7 @@ fn limit(more: u64) -> Rlimit {
 /// The limit is reached by an accept loop: it does not spin, held connections go on, and when descriptors come back so
 /// does accepting.
 fn d7_accept_at_the_limit() {
+    const ROOM: usize = 2;
     for workers in [0, 1] {
         let runtime = make(workers).unwrap();
         thread::scope(|scope| {
@@ -77,9 +82,8 @@ fn d7_accept_at_the_limit() {
                         );
                         drop(warm);
                         go.send(()).unwrap();
-                        while limit_is_set.try_recv().is_err() {
-                            sleep(MS).await;
-                        }
+                        let limit_is_set = rt::spawn_blocking(move || limit_is_set.recv());
+                        limit_is_set.await.unwrap().unwrap();
                         rt::spawn(async move {
                             let listener = TcpListener::from_std(listener).unwrap();
                             for _ in 0..8 {
@@ -95,20 +99,17 @@ fn d7_accept_at_the_limit() {
                                 }
                             }
                         });
-                        while stopped.try_recv() != Err(mpsc::TryRecvError::Disconnected) {
-                            sleep(5 * MS).await;
-                        }
+                        let stopped = rt::spawn_blocking(move || stopped.recv());
+                        stopped.await.unwrap().unwrap_err();
                     });
                 }
             });
             going.recv_timeout(LONG).unwrap();
-            let before = limit(2);
+            let before = limit(ROOM);
             limited.send(()).unwrap();
-            let mut count = 0;
-            while accepted.recv_timeout(500 * MS).is_ok() {
-                count += 1;
+            for _ in 0..ROOM {
+                accepted.recv_timeout(LONG).unwrap();
             }
-            assert!(count < 8, "the limit was not reached");
             // It waits between its attempts: the loop does not spin.
             let busy = |runtime: &Runtime| {
                 let metrics = runtime.metrics();
@@ -125,14 +126,15 @@ fn d7_accept_at_the_limit() {
                 polls < 400,
                 "{polls} polls in 300 ms with no descriptor to be had"
             );
+            assert!(accepted.try_recv().is_err(), "the limit was not reached");
             // What is connected goes on.
-            for client in clients.iter_mut().take(count) {
+            for client in clients.iter_mut().take(ROOM) {
                 client.write_all(b"x").unwrap();
                 client.read_exact(&mut [0]).unwrap();
             }
             // Descriptors come back.
             setrlimit(Resource::Nofile, before).unwrap();
-            for _ in count..8 {
+            for _ in ROOM..8 {
                 accepted.recv_timeout(LONG).unwrap();
             }
             for client in &mut clients {
@@ -188,6 +190,7 @@ fn no_descriptors_for_a_runtime() {
     }
 }
 
+/// Runtimes that end on other threads close theirs without a word, so this looks again and again.
 fn settles_at(count: usize) {
     let start = Instant::now();
     while open() > count {
@@ -220,31 +223,52 @@ fn none_is_left_behind() {
             begins.recv_timeout(LONG).unwrap();
             thread
         };
-        runtime.block_on(async {
+        let (served, serves) = mpsc::channel();
+        let left = runtime.block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let addr = listener.local_addr().unwrap();
             rt::spawn(async move {
                 loop {
                     let (mut stream, _) = listener.accept().await.unwrap();
-                    rt::spawn(async move { stream.read(&mut [0]).await });
+                    rt::spawn(async move {
+                        stream.read(&mut [0]).await.unwrap();
+                        stream.write_all(b"y").await.unwrap();
+                        stream.read(&mut [0]).await
+                    });
                 }
             });
             for _ in 0..5 {
                 let stream = TcpStream::connect(addr).await.unwrap();
-                rt::spawn(async move {
+                let task = rt::spawn(async move {
                     let mut stream = stream;
                     stream.write_all(b"x").await.unwrap();
-                    stream.read(&mut [0]).await
+                    stream.read(&mut [0]).await.unwrap();
+                    stream
                 });
+                // Answered, so both ends are in use, and wait in tasks.
+                let mut stream = task.await.unwrap();
+                rt::spawn(async move { stream.read(&mut [0]).await });
             }
-            sleep(MS).await;
             if round % 2 == 0 {
                 rt::spawn_blocking(|| ()).await.unwrap();
             }
+            // Waits here first, so it belongs to the seat that is left behind.
+            let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            let addr = socket.local_addr().unwrap();
+            let first = poll_once(socket.recv(&mut [0])).await;
+            assert!(first.is_none());
+            rt::spawn(async move {
+                let received = socket.recv(&mut [0]).await;
+                let _ = served.send(());
+                received
+            });
+            addr
         });
         if round % 4 == 3 {
-            // Stand-ins for what was left behind.
-            thread::sleep(10 * MS);
+            // Somebody stands in for the seat that was left behind.
+            let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            peer.send_to(b"x", left).unwrap();
+            serves.recv_timeout(LONG).unwrap();
         }
         match round % 5 {
             0 => runtime.shutdown_background(),
