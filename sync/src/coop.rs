@@ -58,6 +58,13 @@ pub fn budget_left() -> bool {
     LEFT.get() > 0
 }
 
+/// Whether a task is being polled on this thread, under a budget: where one must not block.
+#[inline]
+#[must_use]
+pub fn in_task() -> bool {
+    LEFT.get() != UNCONSTRAINED
+}
+
 /// Same as [`budget_left`], with tokio's name.
 #[inline]
 #[must_use]

@@ -4,9 +4,13 @@
 //! facade crate `rt`, which re-exports what is public.
 
 pub mod atomic_waker;
+mod blocking;
 pub mod coop;
+pub mod mutex;
 pub mod oneshot;
+mod permits;
 pub mod primitive;
+pub mod semaphore;
 #[cfg(all(test, not(rt_loom)))]
 mod testing;
 pub mod wait;

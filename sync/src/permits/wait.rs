@@ -1,0 +1,146 @@
+//! The future that waits for permits, and the guard that returns them.
+#![expect(
+    unsafe_code,
+    reason = "states what a reference to permits must keep to"
+)]
+
+use std::fmt;
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+
+use super::queue::{IDLE, Node};
+use super::{MAX, Permits};
+use crate::coop;
+use crate::wait::{self, WaitKind};
+
+/// How a future or a guard reaches its permits: by reference, or by whatever keeps them alive.
+///
+/// # Safety
+/// `permits` always returns the same ones, and these stay where they are for as long as `self` exists, wherever `self`
+/// is moved.
+pub(crate) unsafe trait PermitsRef {
+    /// What a task that waits is said to wait for.
+    const KIND: WaitKind;
+    /// Whether there is one permit at most, and it is all that is ever needed.
+    const ONLY: bool = false;
+
+    fn permits(&self) -> &Permits;
+}
+
+// SAFETY: it is one reference, and what it refers to is borrowed for as long as it exists.
+unsafe impl PermitsRef for &Permits {
+    const KIND: WaitKind = WaitKind::Lock;
+
+    #[inline]
+    fn permits(&self) -> &Permits {
+        self
+    }
+}
+
+pin_project! {
+    /// Waits for permits, and hands out the reference to them, with which they have to be returned.
+    ///
+    /// `Err` if they are refused. Dropping it leaves the queue; permits that were granted and not handed out go on to
+    /// the next.
+    pub(crate) struct Wait<R: PermitsRef> {
+        // `None` once it is over.
+        target: Option<R>,
+        site: &'static Location<'static>,
+        #[pin]
+        node: Node,
+    }
+
+    impl<R: PermitsRef> PinnedDrop for Wait<R> {
+        fn drop(this: Pin<&mut Self>) {
+            let this = this.project();
+            if let Some(target) = this.target
+                && this.node.state() != IDLE
+            {
+                target.permits().leave(&this.node);
+            }
+        }
+    }
+}
+
+impl<R: PermitsRef> Wait<R> {
+    #[inline]
+    #[track_caller]
+    pub(crate) fn new(target: R, needed: usize) -> Self {
+        debug_assert!(needed <= MAX);
+        Self {
+            target: Some(target),
+            site: Location::caller(),
+            node: Node::new(needed),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<R, ()>> {
+        let this = self.project();
+        let unit = ready!(coop::poll_proceed(cx));
+        let Some(target) = this.target.as_ref() else {
+            polled_again();
+        };
+        match target.permits().poll(&this.node, cx.waker(), R::ONLY) {
+            Poll::Pending => {
+                wait::record(R::KIND, this.site);
+                Poll::Pending
+            }
+            Poll::Ready(result) => {
+                unit.made_progress();
+                let Some(target) = this.target.take() else {
+                    unreachable!("it was there a moment ago");
+                };
+                Poll::Ready(result.map(|()| target))
+            }
+        }
+    }
+
+    /// How many permits it waits for.
+    #[inline]
+    pub(crate) fn needed(&self) -> usize {
+        self.node.needed
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn polled_again() -> ! {
+    panic!("a future of a lock or semaphore was polled after it was ready");
+}
+
+impl<R: PermitsRef> fmt::Debug for Wait<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wait")
+            .field("over", &self.target.is_none())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Permits that are held; dropping it returns them.
+pub(crate) struct Held<R: PermitsRef> {
+    pub(crate) target: R,
+    pub(crate) permits: u32,
+}
+
+impl<R: PermitsRef> Drop for Held<R> {
+    #[inline]
+    fn drop(&mut self) {
+        self.target.permits().release(self.permits as usize);
+    }
+}
+
+/// [`Held`] for the only permit there is.
+pub(crate) struct HeldOnly<R: PermitsRef> {
+    pub(crate) target: R,
+}
+
+impl<R: PermitsRef> Drop for HeldOnly<R> {
+    #[inline]
+    fn drop(&mut self) {
+        self.target.permits().release_only();
+    }
+}
