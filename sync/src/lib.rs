@@ -6,10 +6,12 @@
 pub mod atomic_waker;
 mod blocking;
 pub mod coop;
+mod desk;
 pub mod mutex;
 pub mod oneshot;
 mod permits;
 pub mod primitive;
+pub mod queue;
 pub mod semaphore;
 #[cfg(all(test, not(rt_loom)))]
 mod testing;

@@ -1,0 +1,373 @@
+//! The futures of a queue.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::{self, Location};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker, ready};
+
+use futures_core::Stream;
+use pin_project_lite::pin_project;
+
+use super::base::{
+    BaseQueue, GETTERS, GO, JOINERS, PUTTERS, QueueLocked, QueuePlace, Refusal,
+};
+use super::error::QueueShutDown;
+use super::store::Store;
+use crate::coop;
+use crate::desk::Standing;
+use crate::wait::{self, WaitKind};
+
+type Site = &'static Location<'static>;
+
+pin_project! {
+    /// Future of [`BaseQueue::put`].
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Put<'a, S: Store> {
+        #[pin]
+        place: QueuePlace<'a, S>,
+        item: Option<S::Item>,
+        site: Site,
+    }
+
+    impl<'a, S: Store> PinnedDrop for Put<'a, S> {
+        fn drop(this: Pin<&mut Self>) {
+            leave(&this.place, |queue| queue.give_place_back());
+        }
+    }
+}
+
+pin_project! {
+    /// Future of [`BaseQueue::get`].
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Get<'a, S: Store> {
+        #[pin]
+        place: QueuePlace<'a, S>,
+        site: Site,
+    }
+
+    impl<'a, S: Store> PinnedDrop for Get<'a, S> {
+        fn drop(this: Pin<&mut Self>) {
+            leave(&this.place, |queue| queue.give_item_back());
+        }
+    }
+}
+
+pin_project! {
+    /// Future of [`BaseQueue::next`].
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Next<'a, S: Store> {
+        #[pin]
+        get: Get<'a, S>,
+    }
+}
+
+pin_project! {
+    /// Stream of [`BaseQueue::items`].
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when it is dropped. Between two items it stands in no line.
+    #[must_use = "streams do nothing unless polled"]
+    pub struct Items<'a, S: Store> {
+        #[pin]
+        get: Get<'a, S>,
+    }
+}
+
+pin_project! {
+    /// Future of [`BaseQueue::join`].
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Join<'a, S: Store> {
+        #[pin]
+        place: QueuePlace<'a, S>,
+        site: Site,
+    }
+}
+
+/// A place goes: who stands behind it gets what it was granted.
+#[inline]
+fn leave<'a, S: Store>(
+    place: &QueuePlace<'a, S>,
+    pass_on: impl FnOnce(&mut QueueLocked<'a, S>) -> Option<Waker>,
+) {
+    if !place.joined() {
+        return;
+    }
+    let mut queue = place.desk().lock();
+    let (standing, stale) = queue.leave(place);
+    let wake = if standing == Standing::Granted(GO) {
+        pass_on(&mut queue)
+    } else {
+        None
+    };
+    drop(queue);
+    if let Some(waker) = wake {
+        waker.wake();
+    }
+    drop(stale);
+}
+
+/// The place stands in a line: keeps its waker up to date. The lock is held on entry, and released.
+fn keep_waiting<'a, S: Store>(
+    mut queue: QueueLocked<'a, S>,
+    place: &QueuePlace<'a, S>,
+    cx: &Context<'_>,
+    spare: &mut Option<Waker>,
+) -> bool {
+    let kept = queue.refresh(place, cx.waker(), spare);
+    drop(queue);
+    if kept {
+        *spare = None;
+    } else {
+        *spare = Some(cx.waker().clone());
+    }
+    kept
+}
+
+impl<'a, S: Store> Put<'a, S> {
+    #[inline]
+    pub(super) fn new(queue: &'a BaseQueue<S>, item: S::Item, site: Site) -> Self {
+        Self {
+            place: queue.desk.place(),
+            item: Some(item),
+            site,
+        }
+    }
+}
+
+impl<S: Store> Future for Put<'_, S> {
+    type Output = Result<(), QueueShutDown<S::Item>>;
+
+    /// # Panics
+    /// Polled again after it was ready.
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let unit = ready!(coop::poll_proceed(cx));
+        let this = self.project();
+        let place = this.place.into_ref();
+        // A clone of the waker, made while the lock is not held.
+        let mut spare: Option<Waker> = None;
+        loop {
+            let mut queue = place.desk().lock();
+            let standing = queue.standing(&place);
+            if standing == Standing::Waiting {
+                if keep_waiting(queue, &place, cx, &mut spare) {
+                    break;
+                }
+                continue;
+            }
+            let item = this.item.take().expect("a put is polled after it was ready");
+            let put = match standing {
+                Standing::Granted(GO) => queue.put_granted(item),
+                Standing::Granted(_) => Err((item, Refusal::ShutDown)),
+                _ => queue.put_now(item),
+            };
+            match put {
+                Ok(wake) => {
+                    if standing != Standing::Away {
+                        queue.leave(&place);
+                    }
+                    drop(queue);
+                    unit.made_progress();
+                    if let Some(waker) = wake {
+                        waker.wake();
+                    }
+                    return Poll::Ready(Ok(()));
+                }
+                Err((item, Refusal::ShutDown)) => {
+                    if standing == Standing::Granted(GO) {
+                        // Nobody waits for it, by rule 3.
+                        queue.give_place_back();
+                    }
+                    queue.leave(&place);
+                    drop(queue);
+                    unit.made_progress();
+                    return Poll::Ready(Err(QueueShutDown(item)));
+                }
+                Err((item, Refusal::Panicked(payload))) => {
+                    drop(queue);
+                    // The grant, if there is one, is passed on when the future is dropped.
+                    *this.item = Some(item);
+                    panic::resume_unwind(payload);
+                }
+                Err((item, Refusal::Wait)) => {
+                    *this.item = Some(item);
+                    if let Some(waker) = spare.take() {
+                        queue.join(place, PUTTERS, waker);
+                        break;
+                    }
+                    drop(queue);
+                    spare = Some(cx.waker().clone());
+                }
+            }
+        }
+        wait::record(WaitKind::Queue, this.site);
+        Poll::Pending
+    }
+}
+
+impl<'a, S: Store> Get<'a, S> {
+    #[inline]
+    pub(super) fn new(queue: &'a BaseQueue<S>, site: Site) -> Self {
+        Self {
+            place: queue.desk.place(),
+            site,
+        }
+    }
+}
+
+impl<S: Store> Future for Get<'_, S> {
+    type Output = Result<S::Item, QueueShutDown>;
+
+    /// Polled again after it was ready, it gets another item.
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let unit = ready!(coop::poll_proceed(cx));
+        let this = self.project();
+        let place = this.place.into_ref();
+        let mut spare: Option<Waker> = None;
+        loop {
+            let mut queue = place.desk().lock();
+            let standing = queue.standing(&place);
+            let got = match standing {
+                Standing::Waiting => {
+                    if keep_waiting(queue, &place, cx, &mut spare) {
+                        break;
+                    }
+                    continue;
+                }
+                Standing::Granted(GO) => queue.get_granted(),
+                Standing::Granted(_) => Err(Refusal::ShutDown),
+                Standing::Away => queue.get_now(),
+            };
+            match got {
+                Ok((item, after)) => {
+                    if standing != Standing::Away {
+                        queue.leave(&place);
+                    }
+                    drop(queue);
+                    unit.made_progress();
+                    after.wake();
+                    return Poll::Ready(Ok(item));
+                }
+                Err(Refusal::ShutDown) => {
+                    if standing == Standing::Granted(GO) {
+                        queue.give_item_back();
+                    }
+                    queue.leave(&place);
+                    drop(queue);
+                    unit.made_progress();
+                    return Poll::Ready(Err(QueueShutDown(())));
+                }
+                Err(Refusal::Panicked(payload)) => {
+                    drop(queue);
+                    // The grant, if there is one, is passed on when the future is dropped.
+                    panic::resume_unwind(payload);
+                }
+                Err(Refusal::Wait) => {
+                    if let Some(waker) = spare.take() {
+                        queue.join(place, GETTERS, waker);
+                        break;
+                    }
+                    drop(queue);
+                    spare = Some(cx.waker().clone());
+                }
+            }
+        }
+        wait::record(WaitKind::Queue, this.site);
+        Poll::Pending
+    }
+}
+
+impl<'a, S: Store> Next<'a, S> {
+    #[inline]
+    pub(super) fn new(queue: &'a BaseQueue<S>, site: Site) -> Self {
+        Self {
+            get: Get::new(queue, site),
+        }
+    }
+}
+
+impl<S: Store> Future for Next<'_, S> {
+    type Output = Option<S::Item>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.project().get.poll(cx).map(Result::ok)
+    }
+}
+
+impl<'a, S: Store> Items<'a, S> {
+    pub(super) fn new(queue: &'a BaseQueue<S>, site: Site) -> Self {
+        Self {
+            get: Get::new(queue, site),
+        }
+    }
+}
+
+impl<S: Store> Stream for Items<'_, S> {
+    type Item = S::Item;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
+        self.project().get.poll(cx).map(Result::ok)
+    }
+}
+
+impl<'a, S: Store> Join<'a, S> {
+    #[inline]
+    pub(super) fn new(queue: &'a BaseQueue<S>, site: Site) -> Self {
+        Self {
+            place: queue.desk.place(),
+            site,
+        }
+    }
+}
+
+impl<S: Store> Future for Join<'_, S> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let unit = ready!(coop::poll_proceed(cx));
+        let this = self.project();
+        let place = this.place.into_ref();
+        let mut spare: Option<Waker> = None;
+        loop {
+            let mut queue = place.desk().lock();
+            match queue.standing(&place) {
+                Standing::Waiting => {
+                    if keep_waiting(queue, &place, cx, &mut spare) {
+                        break;
+                    }
+                }
+                Standing::Away if !queue.is_done() => {
+                    if let Some(waker) = spare.take() {
+                        queue.join(place, JOINERS, waker);
+                        break;
+                    }
+                    drop(queue);
+                    spare = Some(cx.waker().clone());
+                }
+                _ => {
+                    queue.leave(&place);
+                    drop(queue);
+                    unit.made_progress();
+                    return Poll::Ready(());
+                }
+            }
+        }
+        wait::record(WaitKind::Queue, this.site);
+        Poll::Pending
+    }
+}
+
+macro_rules! debug {
+    ($($name:ident),*) => {$(
+        impl<S: Store> fmt::Debug for $name<'_, S> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+            }
+        }
+    )*};
+}
+
+debug!(Put, Get, Next, Items, Join);
