@@ -4,9 +4,7 @@ use std::fmt;
 use std::panic::{self, Location};
 use std::task::Waker;
 
-use super::error::{
-    QueueEmpty, QueueFull, QueueShutDown, TaskDoneError, TryGetError, TryPutError,
-};
+use super::error::{QueueEmpty, QueueFull, QueueShutDown, TaskDoneError, TryGetError, TryPutError};
 use super::futures::{Get, Items, Join, Next, Put};
 use super::store::{Panicked, Refused, Store, take_all};
 use crate::desk::{Desk, Locked, Place, Wakes};
@@ -124,7 +122,11 @@ impl<S: Store> QueueLocked<'_, S> {
     pub(super) fn get_now(&mut self) -> Result<(S::Item, After), Refusal> {
         if !self.has_item() {
             let over = self.shut && self.items.len() == 0;
-            return Err(if over { Refusal::ShutDown } else { Refusal::Wait });
+            return Err(if over {
+                Refusal::ShutDown
+            } else {
+                Refusal::Wait
+            });
         }
         self.take()
     }

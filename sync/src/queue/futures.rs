@@ -9,9 +9,7 @@ use std::task::{Context, Poll, Waker, ready};
 use futures_core::Stream;
 use pin_project_lite::pin_project;
 
-use super::base::{
-    BaseQueue, GETTERS, GO, JOINERS, PUTTERS, QueueLocked, QueuePlace, Refusal,
-};
+use super::base::{BaseQueue, GETTERS, GO, JOINERS, PUTTERS, QueueLocked, QueuePlace, Refusal};
 use super::error::QueueShutDown;
 use super::store::Store;
 use crate::coop;
@@ -156,7 +154,10 @@ impl<S: Store> Future for Put<'_, S> {
                 }
                 continue;
             }
-            let item = this.item.take().expect("a put is polled after it was ready");
+            let item = this
+                .item
+                .take()
+                .expect("a put is polled after it was ready");
             let put = match standing {
                 Standing::Granted(GO) => queue.put_granted(item),
                 Standing::Granted(_) => Err((item, Refusal::ShutDown)),

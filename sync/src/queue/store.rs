@@ -30,8 +30,6 @@ pub(super) mod sealed {
     }
 }
 
-use self::sealed::Store as _;
-
 /// What a comparison left when it panicked.
 pub(crate) type Panicked = Box<dyn Any + Send>;
 
