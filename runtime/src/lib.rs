@@ -22,7 +22,8 @@ mod context;
 pub mod hyper;
 #[doc(hidden)]
 pub mod internals;
-mod macros;
+#[doc(hidden)]
+pub mod macros;
 pub mod runtime;
 mod scheduler;
 pub mod signal;

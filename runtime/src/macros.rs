@@ -1,4 +1,9 @@
-//! Macros by example of the facade. They are exported at the root of the crate.
+//! Macros of the facade. They are exported at the root of the crate.
+
+mod join;
+mod pin;
+mod select;
+pub mod support;
 
 /// Declares values that belong to a task, or to any future: see [`LocalKey`](crate::task::LocalKey).
 ///

@@ -1,9 +1,14 @@
-//! Procedural macros of the `rt` runtime: `#[rt::main]` and `#[rt::test]`.
+//! Procedural macros of the `rt` runtime: `#[rt::main]` and `#[rt::test]`, and what `select!`, `join!` and `try_join!`
+//! are made of.
 //!
 //! Users write `#[rt::main]` and never depend on this crate. The entry points here only convert token streams; the
-//! work is done by `entry` on `proc_macro2` types, so that it can be tested without a compiler around it.
+//! work is done by `entry`, `select` and `join` on `proc_macro2` types, so that it can be tested without a compiler
+//! around it.
 
 mod entry;
+mod join;
+mod select;
+mod tree;
 
 use proc_macro::TokenStream;
 
@@ -83,4 +88,25 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn test(args: TokenStream, item: TokenStream) -> TokenStream {
     entry::expand(Kind::Test, args.into(), item.into()).into()
+}
+
+/// What `rt::select!` is made of: its input with the path of `rt` and a semicolon in front.
+#[doc(hidden)]
+#[proc_macro]
+pub fn select_at(input: TokenStream) -> TokenStream {
+    select::expand(input.into()).into()
+}
+
+/// What `rt::join!` is made of: its input with the path of `rt` and a semicolon in front.
+#[doc(hidden)]
+#[proc_macro]
+pub fn join_at(input: TokenStream) -> TokenStream {
+    join::expand(join::Kind::Join, input.into()).into()
+}
+
+/// What `rt::try_join!` is made of: its input with the path of `rt` and a semicolon in front.
+#[doc(hidden)]
+#[proc_macro]
+pub fn try_join_at(input: TokenStream) -> TokenStream {
+    join::expand(join::Kind::TryJoin, input.into()).into()
 }
