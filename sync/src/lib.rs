@@ -7,6 +7,7 @@ pub mod atomic_waker;
 mod blocking;
 pub mod coop;
 mod desk;
+pub mod mpsc;
 pub mod mutex;
 pub mod oneshot;
 mod permits;

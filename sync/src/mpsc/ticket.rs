@@ -1,0 +1,208 @@
+//! A sender's wish for slots: granted at once, or after waiting in line.
+#![expect(
+    unsafe_code,
+    reason = "puts the node that lies in it into the list of waiting senders"
+)]
+
+use std::pin::Pin;
+use std::task::{Poll, Waker};
+
+use pin_project_lite::pin_project;
+
+use super::chan::{Admission, Chan, Guard};
+use super::waiters::{Node, Stage};
+
+/// How a ticket reaches its channel. Always the same one, which exists for as long as `self`.
+pub(super) trait Reach {
+    type Value;
+
+    fn chan(&self) -> &Chan<Self::Value>;
+}
+
+impl<T> Reach for &Chan<T> {
+    type Value = T;
+
+    #[inline]
+    fn chan(&self) -> &Chan<T> {
+        self
+    }
+}
+
+/// The channel is closed.
+#[derive(Debug)]
+pub(super) struct Closed;
+
+pin_project! {
+    /// Dropping it leaves the line; slots that were granted and not yet handed out go to the next in line.
+    pub(super) struct Ticket<R: Reach> {
+        #[pin]
+        node: Node,
+        // Whether `node` has been pushed to the list, and what became of it has not been handed out.
+        queued: bool,
+        need: usize,
+        // `None` once it has been taken out, which comes after the end of waiting.
+        reach: Option<R>,
+    }
+
+    impl<R: Reach> PinnedDrop for Ticket<R> {
+        fn drop(this: Pin<&mut Self>) {
+            if this.queued {
+                this.cancel();
+            }
+        }
+    }
+}
+
+impl<R: Reach> Ticket<R> {
+    #[inline]
+    pub(super) fn new(reach: R, need: usize) -> Self {
+        Self {
+            node: Node::new(),
+            queued: false,
+            need,
+            reach: Some(reach),
+        }
+    }
+
+    /// The way to the channel. `None` after `take_reach`.
+    #[inline]
+    pub(super) fn reach(&self) -> Option<&R> {
+        self.reach.as_ref()
+    }
+
+    #[inline]
+    pub(super) fn take_reach(self: Pin<&mut Self>) -> Option<R> {
+        if self.queued { None } else { self.project().reach.take() }
+    }
+
+    /// Hands the slots out, with the lock held and the slots counted as reserved, or waits for them.
+    ///
+    /// # Panics
+    /// After `take_reach`.
+    #[inline]
+    pub(super) fn poll<'a>(
+        self: Pin<&'a mut Self>,
+        waker: &Waker,
+    ) -> Poll<Result<Guard<'a, R::Value>, Closed>> {
+        if self.queued {
+            return self.poll_queued(waker);
+        }
+        let this = self.project();
+        let chan = reached(this.reach);
+        let mut state = chan.lock();
+        match chan.reserve(&mut state, *this.need) {
+            Admission::Granted => return Poll::Ready(Ok(state)),
+            Admission::Closed => return Poll::Ready(Err(Closed)),
+            Admission::Full => {}
+        }
+        drop(state);
+
+        // User code, without the lock; so everything is looked at once more.
+        let waker = waker.clone();
+        let mut state = chan.lock();
+        match chan.reserve(&mut state, *this.need) {
+            Admission::Granted => {
+                drop(state);
+                // The slots are reserved meanwhile.
+                drop(waker);
+                return Poll::Ready(Ok(chan.lock()));
+            }
+            Admission::Closed => {
+                drop(state);
+                drop(waker);
+                return Poll::Ready(Err(Closed));
+            }
+            Admission::Full => {}
+        }
+        let first = state.waiters.is_empty();
+        let node = &raw const *this.node.into_ref();
+        // SAFETY: `queued` is false, so the node is in no list. It is pinned, and `cancel` takes it out, under the lock
+        // of this channel, before it goes; `reach` is not taken out meanwhile.
+        unsafe { state.waiters.push(node, *this.need, waker) };
+        *this.queued = true;
+        if first {
+            chan.announce_waiting(&mut state);
+            // The receiver may have freed slots before it was asked to come by: then this lets us in and wakes us.
+            chan.settle(state);
+        }
+        Poll::Pending
+    }
+
+    fn poll_queued<'a>(
+        self: Pin<&'a mut Self>,
+        waker: &Waker,
+    ) -> Poll<Result<Guard<'a, R::Value>, Closed>> {
+        let this = self.project();
+        let chan = reached(this.reach);
+        let node = &raw const *this.node.into_ref();
+        let mut new = None;
+        loop {
+            let mut state = chan.lock();
+            // SAFETY: the node is ours and was pushed to this list.
+            match unsafe { state.waiters.stage(node) } {
+                Stage::Waiting => {
+                    // SAFETY: as above, and it waits, so it is in the list.
+                    if unsafe { state.waiters.will_wake(node, waker) } {
+                        drop(state);
+                        return Poll::Pending;
+                    }
+                    if let Some(new) = new.take() {
+                        // SAFETY: the same.
+                        let old = unsafe { state.waiters.update(node, new) };
+                        drop(state);
+                        drop(old);
+                        return Poll::Pending;
+                    }
+                    drop(state);
+                    new = Some(waker.clone());
+                }
+                Stage::Closed => {
+                    *this.queued = false;
+                    return Poll::Ready(Err(Closed));
+                }
+                Stage::Granted => {
+                    *this.queued = false;
+                    if state.rx_gone {
+                        chan.release_locked(state, *this.need);
+                        return Poll::Ready(Err(Closed));
+                    }
+                    if new.is_some() {
+                        drop(state);
+                        drop(new);
+                        return Poll::Ready(Ok(chan.lock()));
+                    }
+                    return Poll::Ready(Ok(state));
+                }
+            }
+        }
+    }
+
+    /// Leaves the line.
+    #[cold]
+    fn cancel(self: Pin<&mut Self>) {
+        let this = self.project();
+        let chan = reached(this.reach);
+        let node = &raw const *this.node.into_ref();
+        *this.queued = false;
+        let mut state = chan.lock();
+        // SAFETY: the node is ours and was pushed to this list.
+        match unsafe { state.waiters.stage(node) } {
+            Stage::Waiting => {
+                // SAFETY: as above, and it waits, so it is in the list.
+                let waker = unsafe { state.waiters.remove(node) };
+                chan.left(state);
+                drop(waker);
+            }
+            Stage::Granted => chan.release_locked(state, *this.need),
+            Stage::Closed => {}
+        }
+    }
+}
+
+#[inline]
+fn reached<R: Reach>(reach: &Option<R>) -> &Chan<R::Value> {
+    match reach {
+        Some(reach) => reach.chan(),
+        None => panic!("a sending future of mpsc was polled after it was ready"),
+    }
+}
