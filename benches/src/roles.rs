@@ -78,7 +78,7 @@ fn answer_usage() {
     for line in std::io::stdin().lock().lines() {
         match line.as_deref() {
             Ok("usage") => answer(&[
-                usage::process_cpu().as_nanos() as f64,
+                usage::cpu_of_others().as_nanos() as f64,
                 usage::resident() as f64,
             ]),
             other => panic!("a server understands only `usage`, not {other:?}"),
