@@ -13,6 +13,7 @@ pub mod oneshot;
 mod permits;
 pub mod primitive;
 pub mod queue;
+pub mod rwlock;
 pub mod semaphore;
 #[cfg(all(test, not(rt_loom)))]
 mod testing;
