@@ -4,9 +4,12 @@
 //! facade crate `rt`, which re-exports what is public.
 
 pub mod atomic_waker;
+pub mod barrier;
 mod blocking;
+pub mod cancellation_token;
 pub mod coop;
 mod desk;
+pub mod event;
 pub mod mpsc;
 pub mod mutex;
 pub mod oneshot;
@@ -15,6 +18,7 @@ pub mod primitive;
 pub mod queue;
 pub mod rwlock;
 pub mod semaphore;
+pub mod task_tracker;
 #[cfg(all(test, not(rt_loom)))]
 mod testing;
 pub mod wait;

@@ -4,12 +4,16 @@
     reason = "a waker whose clone and drop run a hook needs a vtable of its own"
 )]
 
+mod task;
+
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{RawWaker, RawWakerVTable, Waker};
 use std::thread;
 use std::time::Duration;
+
+pub(crate) use self::task::{Task, now, polls};
 
 type Hook = Box<dyn FnMut() + Send>;
 

@@ -4,14 +4,12 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Mutex;
-use std::task::Waker;
 
 use futures_lite::future::block_on;
 use futures_lite::stream::StreamExt;
 
 use super::*;
-use crate::coop;
-use crate::testing::once;
+use crate::testing::{once, polls};
 use crate::wait::{self, WaitKind};
 
 each_kind! {
@@ -70,7 +68,7 @@ each_kind! {
 
     fn the_newest_waker_is_woken_and_the_old_one_dropped(queue: S, 0) {
         let mut getter = Task::waiting(queue.get());
-        let old = std::mem::replace(&mut getter.probe, Probe::new());
+        let old = getter.renew();
         assert!(getter.poll().is_pending());
         assert_eq!(old.alive(), 0);
         assert!(getter.poll().is_pending());
@@ -174,28 +172,14 @@ each_kind! {
     }
 
     fn a_task_whose_every_operation_succeeds_gives_way(queue: S, 0) {
-        let mut polls = 0;
-        let mut done = 0;
-        let mut task = Box::pin(async {
+        let polls = polls(async {
             for item in 0..10_000 {
                 queue.put(item).await.unwrap();
                 queue.get().await.unwrap();
                 queue.task_done().unwrap();
                 queue.join().await;
-                done += 1;
             }
         });
-        loop {
-            let budget = coop::start();
-            let poll = task.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-            coop::restore(budget);
-            polls += 1;
-            if poll.is_ready() {
-                break;
-            }
-        }
-        drop(task);
-        assert_eq!(done, 10_000);
         assert!(polls > 100, "{polls} polls");
     }
 

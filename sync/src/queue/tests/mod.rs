@@ -4,14 +4,12 @@ mod ends;
 mod heap;
 mod rows;
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 
 use super::base::BaseQueue;
 use super::*;
-use crate::testing::{Probe, limited};
+use crate::testing::{Task, limited, now};
 
 /// What a test needs to know of a kind: in which order it gives items back that were put in this order.
 trait Kind: Store<Item = i32> + Send + 'static {
@@ -57,57 +55,6 @@ macro_rules! each_kind {
     )*};
 }
 use each_kind;
-
-/// A future with a waker that counts: a task that is polled by hand.
-struct Task<F: Future> {
-    future: Pin<Box<F>>,
-    probe: Arc<Probe>,
-}
-
-impl<F: Future> Task<F> {
-    fn new(future: F) -> Self {
-        Self {
-            future: Box::pin(future),
-            probe: Probe::new(),
-        }
-    }
-
-    /// One that waits.
-    #[track_caller]
-    fn waiting(future: F) -> Self {
-        let mut task = Self::new(future);
-        assert!(task.poll().is_pending(), "it has not to wait");
-        task
-    }
-
-    fn poll(&mut self) -> Poll<F::Output> {
-        let waker = self.probe.waker();
-        self.future.as_mut().poll(&mut Context::from_waker(&waker))
-    }
-
-    fn wakes(&self) -> usize {
-        self.probe.wakes()
-    }
-
-    /// The output of one that was woken, once.
-    #[track_caller]
-    fn woken(mut self) -> F::Output {
-        assert_eq!(self.wakes(), 1, "how often it was woken");
-        match self.poll() {
-            Poll::Ready(output) => output,
-            Poll::Pending => panic!("woken for nothing"),
-        }
-    }
-}
-
-/// The output of a future that has not to wait.
-#[track_caller]
-fn now<F: Future>(future: F) -> F::Output {
-    match Task::new(future).poll() {
-        Poll::Ready(output) => output,
-        Poll::Pending => panic!("it waits"),
-    }
-}
 
 fn put_all<S: Kind>(queue: &BaseQueue<S>, items: &[i32]) {
     for &item in items {
