@@ -4,20 +4,26 @@
 //! facade crate `rt`, which re-exports what is public.
 
 pub mod atomic_waker;
+mod backoff;
 pub mod barrier;
 mod blocking;
+pub mod broadcast;
 pub mod cancellation_token;
 pub mod coop;
 mod desk;
 pub mod event;
 pub mod mpsc;
 pub mod mutex;
+pub mod notify;
+pub mod once_cell;
+mod once_value;
 pub mod oneshot;
 mod permits;
 pub mod primitive;
 pub mod queue;
 pub mod rwlock;
 pub mod semaphore;
+pub mod set_once;
 pub mod task_tracker;
 #[cfg(all(test, not(rt_loom)))]
 mod testing;
@@ -25,6 +31,7 @@ pub mod wait;
 pub mod wait_list;
 pub mod wake_batch;
 mod waker_words;
+pub mod watch;
 
 pub use self::atomic_waker::AtomicWaker;
 pub use self::wait_list::WaitList;

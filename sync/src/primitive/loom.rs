@@ -22,6 +22,41 @@ pub mod cell {
     pub use ::loom::cell::UnsafeCell;
 }
 
+/// A lock for many readers or one writer, with the shape of the one in `std.rs`.
+pub use self::rw_lock::{RwLock, RwLockReadGuard};
+
+mod rw_lock {
+    use ::std::sync::PoisonError;
+
+    pub use ::loom::sync::{RwLockReadGuard, RwLockWriteGuard};
+
+    /// loom's lock without poisoning.
+    #[derive(Debug)]
+    pub struct RwLock<T>(::loom::sync::RwLock<T>);
+
+    impl<T> RwLock<T> {
+        /// Wraps a value.
+        pub fn new(value: T) -> Self {
+            Self(::loom::sync::RwLock::new(value))
+        }
+
+        /// Blocks until it can be read.
+        pub fn read(&self) -> RwLockReadGuard<'_, T> {
+            self.0.read().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        /// Reads if nobody writes.
+        pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
+            self.0.try_read().ok()
+        }
+
+        /// Blocks until it can be written.
+        pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+            self.0.write().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+}
+
 mod lock {
     use ::std::time::Duration;
 

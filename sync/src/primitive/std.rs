@@ -51,6 +51,9 @@ pub mod cell {
     }
 }
 
+/// A lock for many readers or one writer, without poisoning.
+pub use parking_lot::{RwLock, RwLockReadGuard};
+
 mod lock {
     use ::std::time::Duration;
 
