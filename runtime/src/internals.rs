@@ -5,6 +5,11 @@ pub mod blocking {
     pub use crate::blocking::*;
 }
 
+/// Futures that are polled only when they are woken.
+pub mod future {
+    pub use crate::future::pool::Pool;
+}
+
 /// The waiting and the firing side of timers.
 pub mod time {
     pub use crate::time::clock::Clock;
@@ -16,6 +21,7 @@ pub mod time {
 /// Tasks under a scheduler of one's own; the queue behind `LocalSet` and `JoinSet`.
 pub mod task {
     pub use crate::task::error::PanicReport;
+    pub use crate::task::group::member::member_on;
     pub use crate::task::header::Header;
     pub use crate::task::raw::{Runnable, TaskRef};
     pub use crate::task::schedule::{Meta, NewTask, Schedule, new_task, spawn_listed};

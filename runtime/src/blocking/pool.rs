@@ -24,7 +24,7 @@ use super::config::Config;
 use super::running::{Desk, Desks, Running};
 use super::tickets::{AfterFailure, Entry, Idler, Limits, Next, Submitted, Tickets};
 use crate::task::{
-    Header, Id, JoinError, JoinHandle, Meta, NewTask, PanicReport, Runnable, Schedule, new_task,
+    Header, JoinError, JoinHandle, Meta, NewTask, PanicReport, Runnable, Schedule, new_task,
 };
 
 /// How long a pool without any thread keeps asking the operating system for one, before its closures fail.
@@ -410,7 +410,8 @@ impl Schedule for Owner {
         self.0.tickets.is_closed()
     }
 
-    fn cancel_error(&self, id: Id) -> JoinError {
+    fn cancel_error(&self, task: &Header) -> JoinError {
+        let id = task.id;
         match REFUSAL
             .try_with(|text| text.borrow().clone())
             .ok()

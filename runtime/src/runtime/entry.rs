@@ -8,6 +8,7 @@ use super::handle::BOX_FROM;
 use super::{BlockOnError, Handle};
 use crate::context::{self, Place};
 use crate::scheduler::{Home, lend};
+use crate::task::group::{Child, Entry, GroupOutput};
 use crate::task::{JoinHandle, Meta};
 
 /// Spawns a task on the runtime of this thread. It starts without being awaited.
@@ -50,6 +51,62 @@ where
     match place {
         Place::Seat(seat) => Home(seat).spawn(future, meta),
         Place::Runtime(shared) => shared.spawn(future, meta),
+    }
+}
+
+/// As [`spawn`], into a group.
+#[inline]
+pub(crate) fn spawn_member<F, E>(
+    place: Place,
+    future: F,
+    meta: Meta,
+    entry: Entry<E>,
+) -> MemberHandle<F, E>
+where
+    F: Future + Send + 'static,
+    F::Output: GroupOutput<E>,
+    <F::Output as GroupOutput<E>>::Value: Send + 'static,
+    E: Send + 'static,
+{
+    if size_of::<F>() > BOX_FROM {
+        let child = Child::new(Box::pin(future), &entry);
+        spawn_member_at(place, child, meta, entry)
+    } else {
+        let child = Child::new(future, &entry);
+        spawn_member_at(place, child, meta, entry)
+    }
+}
+
+type MemberHandle<F, E> = JoinHandle<<<F as Future>::Output as GroupOutput<E>>::Value>;
+
+#[inline]
+fn spawn_member_at<F, E>(
+    place: Place,
+    child: F,
+    meta: Meta,
+    entry: Entry<E>,
+) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+    E: Send + 'static,
+{
+    match place {
+        Place::Seat(seat) => Home(seat).spawn_member(child, meta, entry),
+        Place::Runtime(shared) => shared.spawn_member(child, meta, entry),
+    }
+}
+
+/// Where this thread spawns.
+///
+/// # Panics
+/// Outside a runtime.
+#[inline]
+#[track_caller]
+pub(crate) fn place_or_panic(what: &str) -> Place {
+    match context::place() {
+        Some(place) => place,
+        None => no_runtime(what),
     }
 }
 

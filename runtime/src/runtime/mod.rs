@@ -5,7 +5,7 @@
 
 mod builder;
 pub(crate) mod config;
-mod entry;
+pub(crate) mod entry;
 mod handle;
 mod metrics;
 pub(crate) mod panics;

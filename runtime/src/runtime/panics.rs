@@ -80,14 +80,14 @@ pub(crate) fn unhandled(shared: &Arc<Shared>, report: &Arc<PanicReport>) {
     }
 }
 
-/// A destructor or a waker panicked where its owner cannot hear of it.
+/// A destructor, a waker or a callback of `on_done` panicked where its owner cannot hear of it.
 #[cold]
 pub(crate) fn destructor_panicked(shared: &Arc<Shared>, report: &Arc<PanicReport>) {
     if shared.config.unhandled_panic != UnhandledPanic::Ignore {
         write(
             shared,
             report,
-            "in a destructor or a waker, which cannot fail",
+            "in a destructor, a waker or a callback, which cannot fail",
         );
     }
 }

@@ -17,6 +17,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use rt_sync::primitive::Mutex;
 use rt_sync::primitive::atomic::AtomicUsize;
@@ -25,7 +26,9 @@ use rt_sync::primitive::atomic::Ordering::Relaxed;
 use super::live::LiveTasks;
 use super::{Seat, Shared};
 use crate::runtime::panics;
-use crate::task::{Header, JoinHandle, Meta, PanicReport, Runnable, Schedule, new_task};
+use crate::task::{
+    Header, JoinHandle, Meta, PanicReport, Runnable, Schedule, TaskRef, grace, new_task,
+};
 
 /// The pinned tasks of one worker that are ready.
 pub(crate) struct Inbox {
@@ -86,6 +89,10 @@ impl Schedule for Pinned {
 
     fn is_closed(&self) -> bool {
         self.0.shared.is_closed()
+    }
+
+    fn abort_after(&self, task: TaskRef, grace: Duration) {
+        grace::abort_after(Some(&self.0.shared), task, grace);
     }
 
     fn task_panicked(&self, report: &Arc<PanicReport>, handle_alive: bool) {

@@ -2,12 +2,17 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::live::LiveTasks;
 use super::{Seat, Shared, shutdown};
 use crate::context::{self, Place};
 use crate::runtime::panics;
+use crate::task::group::{Entry, Member};
+use crate::task::schedule::new_task_with;
 use crate::task::{
-    Header, JoinHandle, Meta, PanicReport, Runnable, Schedule, new_task, spawn_listed,
+    Header, JoinHandle, Meta, PanicReport, Runnable, Schedule, TaskRef, grace, new_task,
+    spawn_listed,
 };
 
 /// The scheduler handle in a task: the seat on which it was spawned, which keeps its live list.
@@ -22,6 +27,27 @@ impl Home {
         F::Output: Send + 'static,
     {
         spawn_listed(future, self, meta, |home, task| home.0.live.insert(task))
+    }
+}
+
+impl Home {
+    /// As `spawn`, into a group.
+    #[inline]
+    pub(crate) fn spawn_member<F, E>(
+        self,
+        future: F,
+        meta: Meta,
+        entry: Entry<E>,
+    ) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+        E: Send + 'static,
+    {
+        spawn_listed(future, entry.member(self), meta, |member, task| {
+            member.insert(&task);
+            member.inner().0.live.insert(task)
+        })
     }
 }
 
@@ -59,6 +85,10 @@ impl Schedule for Home {
 
     fn is_closed(&self) -> bool {
         self.0.shared.is_closed()
+    }
+
+    fn abort_after(&self, task: TaskRef, grace: Duration) {
+        grace::abort_after(Some(&self.0.shared), task, grace);
     }
 
     fn task_panicked(&self, report: &Arc<PanicReport>, handle_alive: bool) {
@@ -100,14 +130,49 @@ impl Shared {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let own = match context::place() {
-            Some(Place::Seat(seat)) if Arc::ptr_eq(&seat.shared, self) => Some(seat),
-            _ => self.seats.get(0),
-        };
-        match own {
+        match self.own_seat() {
             Some(seat) => Home(seat).spawn(future, meta),
             // After the runtime's end: the dropped `Runnable` ends the task as "runtime closed".
             None => new_task(future, Nowhere(self.clone()), meta, false).handle,
+        }
+    }
+
+    /// As [`spawn`](Self::spawn), into a group.
+    pub(crate) fn spawn_member<F, E>(
+        self: &Arc<Self>,
+        future: F,
+        meta: Meta,
+        entry: Entry<E>,
+    ) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+        E: Send + 'static,
+    {
+        match self.own_seat() {
+            Some(seat) => Home(seat).spawn_member(future, meta, entry),
+            None => {
+                let member = entry.member(Nowhere(self.clone()));
+                // As in `spawn`.
+                new_task_with(future, member, meta, false, Member::insert).handle
+            }
+        }
+    }
+
+    /// The live tasks of every seat.
+    pub(crate) fn each_live_list(&self, mut f: impl FnMut(&LiveTasks)) {
+        for seat in self.seats.snapshot().iter() {
+            f(&seat.live);
+            f(&seat.inbox.live);
+        }
+    }
+
+    /// The seat under this thread, if it is one of this runtime; or the first. `None` after the runtime's end.
+    #[inline]
+    fn own_seat(self: &Arc<Self>) -> Option<Arc<Seat>> {
+        match context::place() {
+            Some(Place::Seat(seat)) if Arc::ptr_eq(&seat.shared, self) => Some(seat),
+            _ => self.seats.get(0),
         }
     }
 

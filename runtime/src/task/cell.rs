@@ -15,6 +15,7 @@ use rt_sync::primitive::atomic::AtomicU32;
 use rt_sync::primitive::cell::UnsafeCell;
 use rt_sync::wait::WaitSlot;
 
+use super::cold::ColdSlot;
 use super::header::{Header, Links, Vtable};
 use super::state::State;
 use super::{Id, JoinError, Schedule};
@@ -56,7 +57,7 @@ impl<F: Future, S: Schedule> Cell<F, S> {
                 links: UnsafeCell::new(Links::default()),
                 id,
                 site,
-                name: name.map(Box::new),
+                cold: ColdSlot::new(name),
                 join_waker: UnsafeCell::new(None),
             },
             scheduler,

@@ -7,7 +7,7 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Id;
+use super::{Id, Outcome};
 
 /// The error of awaiting a [`JoinHandle`](super::JoinHandle): the task has no output.
 pub struct JoinError(
@@ -25,11 +25,38 @@ enum Kind {
     Closed,
     /// A thread could not be had: the text of the OS.
     NoThread(String),
+    /// The error or the panic is part of the task group's.
+    InGroup(Outcome),
+    /// A group did not take the task in.
+    Refused(Refusal),
     Panic {
         /// Behind a lock only to make the error `Sync`.
         payload: Mutex<Box<dyn Any + Send + 'static>>,
         report: Arc<PanicReport>,
     },
+}
+
+/// Why a [`TaskGroup`](super::TaskGroup) takes no more children.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The group has failed, or was dropped, and its children are being cancelled.
+    Cancelled,
+    /// The group has ended.
+    Ended,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Refusal::Cancelled => {
+                "the task group has failed or was dropped, and takes no more children"
+            }
+            Refusal::Ended => {
+                "the task group has ended: spawn into it before its scope is over, or use rt::spawn"
+            }
+        })
+    }
 }
 
 /// What is told about a panic that nobody retrieves. Never the payload itself, only its message.
@@ -107,6 +134,15 @@ impl JoinError {
         Self::new(id, Kind::NoThread(text))
     }
 
+    /// The task's error, or panic, was given to its group.
+    pub(crate) fn given_to_group(id: Id, outcome: Outcome) -> Self {
+        Self::new(id, Kind::InGroup(outcome))
+    }
+
+    pub(crate) fn refused(id: Id, why: Refusal) -> Self {
+        Self::new(id, Kind::Refused(why))
+    }
+
     pub(crate) fn panicked(
         payload: Box<dyn Any + Send + 'static>,
         report: Arc<PanicReport>,
@@ -127,10 +163,33 @@ impl JoinError {
         }
     }
 
+    /// How a task with this error has ended.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match &self.0.kind {
+            Kind::Panic { .. } => Outcome::Panicked,
+            Kind::InGroup(outcome) => *outcome,
+            _ => Outcome::Cancelled,
+        }
+    }
+
     /// The task's number.
     #[must_use]
     pub fn id(&self) -> Id {
         self.0.id
+    }
+
+    /// Whether the task was a child of a [`TaskGroup`](super::TaskGroup) and failed: its error, or its panic, is part of
+    /// the group's error.
+    #[must_use]
+    pub fn is_in_group(&self) -> bool {
+        matches!(self.0.kind, Kind::InGroup(_))
+    }
+
+    /// Whether the task never began, since the [`TaskGroup`](super::TaskGroup) that it was spawned into had failed or
+    /// ended.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        matches!(self.0.kind, Kind::Refused(_))
     }
 
     /// Whether the task was stopped before its end: by an abort, or because its runtime closed.
@@ -159,7 +218,7 @@ impl JoinError {
         matches!(self.0.kind, Kind::NoThread(_))
     }
 
-    /// Whether the task panicked.
+    /// Whether the task panicked, and the panic is here (and not [in the error of a group](Self::is_in_group)).
     #[must_use]
     pub fn is_panic(&self) -> bool {
         matches!(self.0.kind, Kind::Panic { .. })
@@ -207,6 +266,19 @@ impl fmt::Display for JoinError {
                     "blocking task {id} did not run: no thread could be started for it: {text}"
                 )
             }
+            Kind::InGroup(Outcome::Panicked) => {
+                write!(
+                    f,
+                    "task {id} panicked: the panic is part of the error of its task group"
+                )
+            }
+            Kind::InGroup(_) => {
+                write!(
+                    f,
+                    "task {id} failed: its error is part of the error of its task group"
+                )
+            }
+            Kind::Refused(why) => write!(f, "task {id} was not started: {why}"),
             Kind::Panic { report, .. } => match &report.message {
                 Some(message) => write!(f, "task {id} panicked: {message}"),
                 None => write!(f, "task {id} panicked"),
@@ -221,6 +293,8 @@ impl fmt::Debug for JoinError {
             Kind::Cancelled => "Cancelled",
             Kind::Closed => "RuntimeClosed",
             Kind::NoThread(_) => "OutOfThreads",
+            Kind::InGroup(_) => "InGroup",
+            Kind::Refused(_) => "Refused",
             Kind::Panic { report, .. } => {
                 return write!(f, "JoinError::Panic({:?}, {:?})", self.0.id, report.message);
             }

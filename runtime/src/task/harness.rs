@@ -1,7 +1,7 @@
 //! The life of a task, step by step: poll, completion, cancellation, and the end of its handle.
 //!
 //! User code runs here and nowhere else in `task/`: the future's `poll` and destructor, the output's destructor, the
-//! joiner's waker. Each call is guarded by `catch_unwind`, with the state word whole at that moment: a panic in `poll`
+//! joiner's waker, the callbacks of `on_done`. Each call is guarded by `catch_unwind`, with the state word whole at that moment: a panic in `poll`
 //! ends the task with an error, a panic in a destructor is reported and goes no further.
 #![expect(
     unsafe_code,
@@ -14,15 +14,17 @@ use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use rt_sync::primitive::atomic::Ordering::Relaxed;
 use rt_sync::{coop, wait};
 
 use super::cell::Cell;
+use super::done::{Done, Outcome};
 use super::error::PanicReport;
 use super::header::{Header, Vtable};
 use super::id::set_current;
-use super::raw::Runnable;
+use super::raw::{Runnable, TaskRef};
 use super::state::{Completed, EndPoll, StartPoll};
 use super::{JoinError, Schedule, waker};
 
@@ -36,6 +38,8 @@ impl<F: Future, S: Schedule> Functions<F, S> {
         cancel_claimed: cancel_claimed::<F, S>,
         take_output: take_output::<F, S>,
         drop_output: drop_output::<F, S>,
+        run_hooks: run_hooks::<F, S>,
+        abort_after: abort_after::<F, S>,
         dealloc: dealloc::<F, S>,
     };
 }
@@ -69,7 +73,7 @@ unsafe fn poll<F: Future, S: Schedule>(ptr: NonNull<Header>) {
         }
         Ok(Poll::Ready(output)) => finish(cell, Ok(output), 1),
         Err(payload) => {
-            let error = panic_error(cell, payload);
+            let error = cell.scheduler.panicked(panic_error(cell, payload));
             finish(cell, Err(error), 1);
         }
     }
@@ -91,7 +95,7 @@ fn poll_future<F: Future, S: Schedule>(
     }
     catch_unwind(AssertUnwindSafe(|| {
         let _budget = Budget(coop::start());
-        let _current = set_current(cell.header.id);
+        let _current = set_current(&cell.header);
         // SAFETY: the caller's reference outlives this block.
         let waker = unsafe { waker::borrowed(ptr) };
         let mut cx = Context::from_waker(&waker);
@@ -104,7 +108,11 @@ fn poll_future<F: Future, S: Schedule>(
 /// references up.
 #[cold]
 fn cancel<F: Future, S: Schedule>(cell: &Cell<F, S>, refs: usize) {
-    let error = cell.scheduler.cancel_error(cell.header.id);
+    let error = if cell.header.state.has_given_up() {
+        JoinError::given_to_group(cell.header.id, Outcome::Failed)
+    } else {
+        cell.scheduler.cancel_error(&cell.header)
+    };
     finish(cell, Err(error), refs);
 }
 
@@ -116,24 +124,24 @@ fn finish<F: Future, S: Schedule>(
     result: Result<F::Output, JoinError>,
     refs: usize,
 ) {
-    let report = result
-        .as_ref()
-        .err()
-        .and_then(|error| error.report().cloned());
+    let (report, outcome) = match &result {
+        Ok(_) => (None, Outcome::Returned),
+        Err(error) => (error.report().cloned(), error.outcome()),
+    };
     let set_output = || {
-        let _current = set_current(cell.header.id);
+        let _current = set_current(&cell.header);
         // SAFETY: the caller holds `RUNNING`. The future is dropped here, before anyone hears of the end. If its
         // destructor panics, the result stands all the same: it is put there before the unwinding goes on.
         unsafe { cell.set_output(result) }
     };
     if mem::needs_drop::<F>() {
-        contain(cell, set_output)
+        contain_drop(cell, set_output)
     } else {
         set_output()
     }
     // The task leaves the list of the living before its end is seen, so that whoever awaited it does not find it there.
     let listed = cell.scheduler.release(&cell.header);
-    let completed = cell.header.state.complete();
+    let (completed, hooks) = cell.header.state.complete(outcome);
     if let Some(report) = report {
         cell.scheduler
             .task_panicked(&report, completed != Completed::Detached);
@@ -145,6 +153,11 @@ fn finish<F: Future, S: Schedule>(
         Completed::Detached => {}
         Completed::JoinerWaits => wake_joiner(cell),
     }
+    if hooks {
+        call_hooks(cell);
+    }
+    // Nothing of the user's runs on behalf of this task any more, but for what its handle still holds.
+    cell.scheduler.ended();
     drop_refs(cell, refs + usize::from(listed));
 }
 
@@ -163,7 +176,7 @@ fn clear<F: Future, S: Schedule>(cell: &Cell<F, S>) {
     // SAFETY: the caller owns the output.
     let clear = || unsafe { cell.clear() };
     if mem::needs_drop::<F::Output>() {
-        contain(cell, clear)
+        contain_drop(cell, clear)
     } else {
         clear()
     }
@@ -178,8 +191,39 @@ fn contain<F: Future, S: Schedule>(cell: &Cell<F, S>, f: impl FnOnce()) {
     }
 }
 
+/// As [`contain`], for destructors of the task's own future and output: their panics may be of interest to whom the task
+/// belongs to.
+fn contain_drop<F: Future, S: Schedule>(cell: &Cell<F, S>, f: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(f)) {
+        let report = report_of(cell, &*payload);
+        if let Some(payload) = cell.scheduler.own_destructor_panicked(&report, payload) {
+            cell.scheduler.destructor_panicked(&report);
+            drop_payload(payload);
+        }
+    }
+}
+
+/// Runs the callbacks of a task that is complete, one after the other, unless somebody else does.
+#[cold]
+fn call_hooks<F: Future, S: Schedule>(cell: &Cell<F, S>) {
+    let Some(cold) = cell.header.cold.get() else {
+        return;
+    };
+    if !cold.start_hooks() {
+        return;
+    }
+    let done = Done {
+        id: cell.header.id,
+        name: cell.header.name().cloned(),
+        outcome: cell.header.state.outcome().unwrap_or(Outcome::Returned),
+    };
+    while let Some(hook) = cold.next_hook() {
+        contain(cell, || hook(&done));
+    }
+}
+
 /// A payload's own destructor may panic as well.
-fn drop_payload(payload: Box<dyn Any + Send>) {
+pub(super) fn drop_payload(payload: Box<dyn Any + Send>) {
     if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         mem::forget(again);
     }
@@ -263,6 +307,24 @@ unsafe fn drop_output<F: Future, S: Schedule>(ptr: NonNull<Header>) {
         cell.scheduler.task_panicked(report, false);
     }
     clear(cell);
+}
+
+/// # Safety
+/// The task is complete, and the caller holds a reference to it.
+unsafe fn run_hooks<F: Future, S: Schedule>(ptr: NonNull<Header>) {
+    // SAFETY: the vtable belongs to this type, and the caller's reference keeps the task alive.
+    let cell = unsafe { Cell::<F, S>::from_header(ptr) };
+    call_hooks(cell);
+}
+
+/// # Safety
+/// The caller holds a reference to the task.
+unsafe fn abort_after<F: Future, S: Schedule>(ptr: NonNull<Header>, grace: Duration) {
+    // SAFETY: the vtable belongs to this type, and the caller's reference keeps the task alive.
+    let cell = unsafe { Cell::<F, S>::from_header(ptr) };
+    // SAFETY: as above.
+    let task = unsafe { TaskRef::borrow(ptr) };
+    cell.scheduler.abort_after(TaskRef::clone(&task), grace);
 }
 
 /// # Safety

@@ -8,12 +8,14 @@ use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::Waker;
+use std::time::Duration;
 
 use rt_sync::primitive::atomic::AtomicU32;
 use rt_sync::primitive::cell::UnsafeCell;
 use rt_sync::wait::WaitSlot;
 
 use super::Id;
+use super::cold::ColdSlot;
 use super::state::State;
 
 /// The head of every task's allocation. `Cell` in `cell.rs` is `repr(C)` and starts with it.
@@ -31,8 +33,8 @@ pub struct Header {
     pub(crate) id: Id,
     /// Where the task was spawned.
     pub(crate) site: &'static Location<'static>,
-    /// Set before the task is shared. Boxed so that a task without a name pays one word.
-    pub(crate) name: Option<Box<Arc<str>>>,
+    /// The name, callbacks, and what a graceful cancel needs: most tasks have none of it and pay one word.
+    pub(super) cold: ColdSlot,
     /// Rule 3 of `task/mod.rs`: whose this is depends on `JOIN_WAKER` and `COMPLETE`.
     pub(super) join_waker: UnsafeCell<Option<Waker>>,
 }
@@ -49,13 +51,17 @@ pub(super) struct Vtable {
     pub(super) take_output: unsafe fn(NonNull<Header>, *mut ()),
     /// Drops the output, if it is still there. The task is complete, and the caller is its handle.
     pub(super) drop_output: unsafe fn(NonNull<Header>),
+    /// Runs the callbacks of `on_done`. The task is complete.
+    pub(super) run_hooks: unsafe fn(NonNull<Header>),
+    /// Aborts the task when this time has passed, unless it has ended by then.
+    pub(super) abort_after: unsafe fn(NonNull<Header>, Duration),
     /// Frees the task. The last reference is gone.
     pub(super) dealloc: unsafe fn(NonNull<Header>),
 }
 
 impl Header {
     pub(crate) fn name(&self) -> Option<&Arc<str>> {
-        self.name.as_deref()
+        self.cold.get().and_then(|cold| cold.name.as_ref())
     }
 }
 

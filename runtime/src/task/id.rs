@@ -1,9 +1,21 @@
-//! Task numbers, unique within the process, and the number of the task that runs on this thread.
+//! Task numbers, unique within the process, and the task that runs on this thread.
+//!
+//! # Who may touch what
+//! `CURRENT` is null or points at the header of the task that this thread polls, or whose future it drops: whoever does
+//! so holds a reference, and puts the pointer back that was there before when it is done ([`set_current`]).
+#![expect(
+    unsafe_code,
+    reason = "the current task is a bare pointer, so that setting it counts no reference"
+)]
 
 use std::cell::Cell;
 use std::fmt;
 use std::num::NonZeroU64;
+use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::header::Header;
+use super::raw::TaskRef;
 
 /// Identifies a task among all tasks that this process ever made.
 ///
@@ -18,7 +30,7 @@ static NEXT_BLOCK: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static NEXT: Cell<u64> = const { Cell::new(0) };
-    static CURRENT: Cell<Option<Id>> = const { Cell::new(None) };
+    static CURRENT: Cell<*const Header> = const { Cell::new(ptr::null()) };
 }
 
 impl Id {
@@ -73,16 +85,35 @@ pub fn id() -> Id {
 /// The task that runs on this thread, if there is one.
 #[must_use]
 pub fn try_id() -> Option<Id> {
-    CURRENT.get()
+    with_current(|task| task.map(|task| task.id))
+}
+
+/// Lends the header of the task that runs on this thread, if there is one.
+#[inline]
+pub(super) fn with_current<R>(f: impl FnOnce(Option<&Header>) -> R) -> R {
+    // SAFETY: null, or the header of a task that is polled or dropped further up this thread's stack (module head).
+    f(unsafe { CURRENT.get().as_ref() })
+}
+
+/// A reference to the task that runs on this thread, if there is one.
+pub(super) fn current_task() -> Option<TaskRef> {
+    with_current(|task| {
+        task.map(|task| {
+            // SAFETY: as in `with_current`: the task is alive while we look at it.
+            let task = unsafe { TaskRef::borrow(task.into()) };
+            TaskRef::clone(&task)
+        })
+    })
 }
 
 /// Restores the task that was current before, when dropped.
-pub(crate) struct CurrentGuard(Option<Id>);
+pub(super) struct CurrentGuard(*const Header);
 
-/// Makes `id` the current task of this thread.
+/// Makes this the current task of the thread, until the guard is dropped, which the caller does before it gives its
+/// reference to the task up.
 #[inline]
-pub(crate) fn set_current(id: Id) -> CurrentGuard {
-    CurrentGuard(CURRENT.replace(Some(id)))
+pub(super) fn set_current(task: &Header) -> CurrentGuard {
+    CurrentGuard(CURRENT.replace(ptr::from_ref(task)))
 }
 
 impl Drop for CurrentGuard {

@@ -11,6 +11,7 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
 use rt_sync::coop;
 use rt_sync::wait::{self, WaitKind};
@@ -18,7 +19,7 @@ use rt_sync::wait::{self, WaitKind};
 use super::harness::swap_join_waker;
 use super::raw::TaskRef;
 use super::state::{DropHandle, StoreWaker};
-use super::{Id, JoinError};
+use super::{Done, Id, JoinError};
 
 /// Awaits the output of a task.
 ///
@@ -71,12 +72,54 @@ impl<T> JoinHandle<T> {
         self.task.abort();
     }
 
+    /// Asks the task to end, and aborts it when `grace` is over.
+    ///
+    /// Inside the task [`cancelled`](super::cancelled) is ready from now on, and [`is_cancelled`](super::is_cancelled)
+    /// holds. A task that answers the request cleans up, with awaits if it likes, and returns: its handle then gives what
+    /// it returned. One that does not is aborted, as by [`abort`](Self::abort). A
+    /// [`TaskGroup`](super::TaskGroup) that the task runs hands the request on to its children.
+    ///
+    /// With a grace of zero the task is aborted at once. Of several calls the one whose grace is over first counts. The
+    /// time is kept by a small task of the runtime, which ends with the task at the latest; for a task of a
+    /// [`LocalSet`](super::LocalSet) by the runtime of the thread that calls this, and if that thread is in none the task
+    /// is aborted at once.
+    ///
+    /// # Examples
+    /// See [`cancelled`](super::cancelled).
+    pub fn cancel(&self, grace: Duration) {
+        self.task.cancel(grace);
+    }
+
+    /// Runs `callback` once, when the task is over: asyncio's `add_done_callback`.
+    ///
+    /// It runs however the task ends: also when it panics, is aborted, or its runtime closes. Callbacks run in the order
+    /// in which they were registered, on the thread that ends the task, or on this one before the call returns if the
+    /// task is over already. By then the output can be awaited. No lock is held, so a callback may do anything but block.
+    /// One that panics is reported like a panic in a destructor, and the others run.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::sync::mpsc;
+    ///
+    /// # #[rt::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let (tell, told) = mpsc::channel();
+    /// let task = rt::spawn(async { 1 + 1 });
+    /// task.on_done(move |done| tell.send((done.id(), done.outcome())).expect("somebody listens"));
+    /// let id = task.id();
+    /// task.await?;
+    /// assert_eq!(told.recv()?, (id, rt::task::Outcome::Returned));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn on_done(&self, callback: impl FnOnce(&Done) + Send + 'static) {
+        self.task.on_done(Box::new(callback));
+    }
+
     /// A handle that can only abort.
     #[must_use]
     pub fn abort_handle(&self) -> AbortHandle {
-        AbortHandle {
-            task: TaskRef::clone(&self.task),
-        }
+        AbortHandle::new(TaskRef::clone(&self.task))
     }
 
     /// Whether the task is over: its output, or the error, is there.
@@ -188,9 +231,29 @@ pub struct AbortHandle {
 }
 
 impl AbortHandle {
+    pub(super) fn new(task: TaskRef) -> Self {
+        Self { task }
+    }
+
     /// Cancels the task: see [`JoinHandle::abort`].
     pub fn abort(&self) {
         self.task.abort();
+    }
+
+    /// Asks the task to end, and aborts it when `grace` is over: see [`JoinHandle::cancel`].
+    pub fn cancel(&self, grace: Duration) {
+        self.task.cancel(grace);
+    }
+
+    /// Runs `callback` once, when the task is over: see [`JoinHandle::on_done`].
+    pub fn on_done(&self, callback: impl FnOnce(&Done) + Send + 'static) {
+        self.task.on_done(Box::new(callback));
+    }
+
+    /// The task's name, if it has one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.task.header().name().map(|name| &**name)
     }
 
     /// Whether the task is over.

@@ -4,7 +4,7 @@
 //! Every right comes from the state word (`state.rs`, with its truth table). The rules that the `unsafe` blocks of this
 //! folder refer to:
 //!
-//! 1. **Header.** `vtable`, `id`, `site`, `name` and the scheduler are written before the task is shared and only read
+//! 1. **Header.** `vtable`, `id`, `site` and the scheduler are written before the task is shared and only read
 //!    afterwards. The other header fields are atomics, but for the waker slot (rule 3).
 //! 2. **Stage.** The place of the future and the output belongs to the holder of `RUNNING` until it sets `COMPLETE`.
 //!    `RUNNING` comes from `start_poll` (one `Runnable` exists while `SCHEDULED` is set) or from `claim` (shutdown).
@@ -27,12 +27,18 @@
 //! The layout and the idea of a typed vtable over an untyped header are tokio's and async-task's.
 
 mod builder;
+mod cancelled;
 mod cell;
+pub(crate) mod cold;
 pub mod coop;
+mod done;
 pub(crate) mod error;
+pub(crate) mod grace;
+pub mod group;
 mod harness;
 pub(crate) mod header;
 mod id;
+mod info;
 mod join;
 pub mod join_set;
 mod local;
@@ -45,15 +51,20 @@ mod waker;
 mod yield_now;
 
 pub use self::builder::Builder;
+pub use self::cancelled::{Cancelled, cancelled, is_cancelled};
 pub use self::coop::{Unconstrained, consume_budget, unconstrained};
-pub use self::error::JoinError;
+pub use self::done::{Done, Outcome};
+pub use self::error::{JoinError, Refusal};
+pub use self::group::{GroupError, TaskGroup};
 pub use self::id::{Id, id, try_id};
+pub use self::info::{Activity, TaskInfo, all_tasks, current, try_current};
 pub use self::join::{AbortHandle, JoinHandle};
 pub use self::join_set::JoinSet;
 pub use self::local::{LocalEnterGuard, LocalSet, RunUntil, spawn_local};
 pub use self::task_local::{AccessError, LocalKey};
 pub use self::yield_now::{YieldNow, yield_now};
 pub use crate::runtime::{block_in_place, spawn, spawn_blocking};
+pub use rt_sync::wait::WaitKind;
 
 pub(crate) use self::error::PanicReport;
 pub(crate) use self::header::{Header, Links};

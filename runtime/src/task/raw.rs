@@ -5,12 +5,15 @@ use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::mem::{self, ManuallyDrop};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
+use std::time::Duration;
 
 use super::cell::Cell;
+use super::cold::Hook;
 use super::header::Header;
 use super::state::Wake;
-use super::{JoinHandle, Schedule};
+use super::{JoinHandle, Schedule, harness};
 
 /// A counted reference to a task of any type.
 pub struct TaskRef(NonNull<Header>);
@@ -59,6 +62,40 @@ impl TaskRef {
             let schedule = self.header().vtable.schedule;
             // SAFETY: `Submit` made us the owner of a `Runnable`, which `schedule` takes.
             unsafe { schedule(self.0) };
+        }
+    }
+
+    /// Asks the task to end: see [`JoinHandle::cancel`].
+    pub fn ask(&self) {
+        if self.header().state.is_complete() {
+            return;
+        }
+        let cold = self.header().cold.get_or_init();
+        // The wakers belong to futures inside that task, not to the caller.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| cold.ask())) {
+            harness::drop_payload(payload);
+        }
+    }
+
+    /// Asks the task to end, and aborts it after `grace`: see [`JoinHandle::cancel`].
+    pub fn cancel(&self, grace: Duration) {
+        self.ask();
+        if grace.is_zero() {
+            self.abort();
+        } else if !self.header().state.is_complete() {
+            let abort_after = self.header().vtable.abort_after;
+            // SAFETY: our reference keeps the task alive meanwhile.
+            unsafe { abort_after(self.0, grace) };
+        }
+    }
+
+    /// Runs `hook` when the task is over: see [`JoinHandle::on_done`].
+    pub fn on_done(&self, hook: Hook) {
+        self.header().cold.get_or_init().push(hook);
+        if self.header().state.add_hook() {
+            let run_hooks = self.header().vtable.run_hooks;
+            // SAFETY: the task is complete, and our reference keeps it alive meanwhile.
+            unsafe { run_hooks(self.0) };
         }
     }
 
@@ -165,6 +202,14 @@ pub(super) fn split(ptr: NonNull<Header>, listed: bool) -> (Runnable, TaskRef, O
     // SAFETY: `State::new` counted this reference if `listed` is set.
     let list = listed.then(|| unsafe { TaskRef::from_raw(ptr) });
     (runnable, handle, list)
+}
+
+/// Shows a new task, and the scheduler in it, to `f`. The task was made with these types.
+#[inline]
+pub(super) fn enter<F: Future, S: Schedule>(task: &TaskRef, f: impl FnOnce(&S, &TaskRef)) {
+    // SAFETY: callers have just made the task with these types; `task` keeps it alive.
+    let cell = unsafe { Cell::<F, S>::from_header(task.0) };
+    f(&cell.scheduler, task);
 }
 
 /// Lists a new task and hands its first `Runnable` to its scheduler.

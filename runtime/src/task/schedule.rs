@@ -1,13 +1,16 @@
 //! What a scheduler and its tasks promise each other, and how a task is made.
 
+use std::any::Any;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::header::Header;
 use super::raw::{Runnable, TaskRef};
-use super::{Id, JoinError, JoinHandle, PanicReport, cell, harness, raw};
+use super::{Id, JoinError, JoinHandle, PanicReport, cell, grace, harness, raw};
+use crate::context;
 
 /// Where a task's `Runnable`s go, and who keeps account of the task.
 ///
@@ -31,12 +34,37 @@ pub trait Schedule: Sized + 'static {
     fn is_closed(&self) -> bool;
 
     /// Why a task that was cancelled has no output. For schedulers that cancel for a reason of their own.
-    fn cancel_error(&self, id: Id) -> JoinError {
+    fn cancel_error(&self, task: &Header) -> JoinError {
         if self.is_closed() {
-            JoinError::closed(id)
+            JoinError::closed(task.id)
         } else {
-            JoinError::cancelled(id)
+            JoinError::cancelled(task.id)
         }
+    }
+
+    /// A poll panicked: with which error the task ends. For schedulers that hand the panic to somebody.
+    fn panicked(&self, error: JoinError) -> JoinError {
+        error
+    }
+
+    /// The destructor of the task's future or output panicked. Gives the payload back if the panic is only to be
+    /// reported, by [`destructor_panicked`](Self::destructor_panicked).
+    fn own_destructor_panicked(
+        &self,
+        report: &Arc<PanicReport>,
+        payload: Box<dyn Any + Send>,
+    ) -> Option<Box<dyn Any + Send>> {
+        let _ = report;
+        Some(payload)
+    }
+
+    /// The task has ended: its end was told to everyone, and its output, if it has no handle, dropped.
+    #[inline]
+    fn ended(&self) {}
+
+    /// Aborts `task`, which is one of this scheduler's, when `grace` is over.
+    fn abort_after(&self, task: TaskRef, grace: Duration) {
+        grace::abort_after(context::current().as_ref(), task, grace);
     }
 
     /// A task ended in a panic. With a handle alive, its owner may still retrieve the error.
@@ -87,6 +115,22 @@ where
     F: Future + 'static,
     S: Schedule,
 {
+    new_task_with(future, scheduler, meta, listed, |_, _| ())
+}
+
+/// As [`new_task`]; `enter` sees the task, and the scheduler in it, before anyone else does.
+#[inline]
+pub(crate) fn new_task_with<F, S>(
+    future: F,
+    scheduler: S,
+    meta: Meta,
+    listed: bool,
+    enter: impl FnOnce(&S, &TaskRef),
+) -> NewTask<F::Output>
+where
+    F: Future + 'static,
+    S: Schedule,
+{
     let id = Id::next();
     let place = (id, meta.name, meta.site);
     let ptr = cell::Cell::allocate(
@@ -97,6 +141,7 @@ where
         listed,
     );
     let (runnable, handle, list) = raw::split(ptr, listed);
+    raw::enter::<F, S>(&handle, enter);
     NewTask {
         runnable,
         handle: JoinHandle::new(handle, PhantomData),

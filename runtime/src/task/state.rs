@@ -1,6 +1,6 @@
 //! The state word of a task: every transition is a method that returns a named outcome.
 //!
-//! Nobody outside this file reads bits. The word holds six flags and, above them, the reference count.
+//! Nobody outside this file reads bits. The word holds ten flags and, above them, the reference count.
 //!
 //! # Truth table
 //!
@@ -13,7 +13,9 @@
 //! | 0 | any | 1 | over: the output or the error is in the cell | nothing | nothing |
 //!
 //! `CANCELLED` is sticky. `JOIN_INTEREST`: a `JoinHandle` exists. `JOIN_WAKER`: the handle has stored a waker, which
-//! from then on belongs to whoever completes the task.
+//! from then on belongs to whoever completes the task. `HOOKS`: callbacks wait for the end (`cold.rs`). `GIVEN_UP`: the
+//! task ended itself as cancelled, since its error went elsewhere. `PANICKED` and `STOPPED` come with `COMPLETE` and say
+//! how the task ended, also when its output has been taken: none of them, it returned; both, it gave its error away.
 //!
 //! # The races
 //! 1. Wake against the end of a poll that returned `Pending`: both aim at this word. Either the wake comes first and
@@ -23,6 +25,9 @@
 //!    all the same: the start of the poll reads from it and acquires.
 //! 3. The handle stores a waker while the task completes: storing is published by setting `JOIN_WAKER`, which fails if
 //!    `COMPLETE` is set, and then the waker is the handle's again.
+//! 4. A callback is registered while the task completes: it is queued first, then `HOOKS` is set by an exchange. Either
+//!    that comes before `COMPLETE` and the completer sees the bit and the callback, or it finds `COMPLETE` and who
+//!    registered sees to the callback itself.
 //!
 //! # Where it comes from
 //! The shape is that of tokio's and async-task's state words; `JOIN_WAKER` is handed over for good instead of back and
@@ -33,13 +38,20 @@ use std::fmt;
 use rt_sync::primitive::atomic::AtomicUsize;
 use rt_sync::primitive::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
+use super::done::Outcome;
+use super::info::Activity;
+
 const RUNNING: usize = 1;
 const SCHEDULED: usize = 1 << 1;
 const COMPLETE: usize = 1 << 2;
 const CANCELLED: usize = 1 << 3;
 const JOIN_INTEREST: usize = 1 << 4;
 const JOIN_WAKER: usize = 1 << 5;
-const REF_ONE: usize = 1 << 6;
+const HOOKS: usize = 1 << 6;
+const GIVEN_UP: usize = 1 << 7;
+const PANICKED: usize = 1 << 8;
+const STOPPED: usize = 1 << 9;
+const REF_ONE: usize = 1 << 10;
 
 /// The state word. See the module head.
 pub(crate) struct State(AtomicUsize);
@@ -179,18 +191,73 @@ impl State {
         })
     }
 
-    /// The output is stored: turns `RUNNING` into `COMPLETE`.
+    /// The output is stored: turns `RUNNING` into `COMPLETE`. The second value says whether callbacks wait.
     #[inline]
-    pub(super) fn complete(&self) -> Completed {
-        // AcqRel: release publishes the output, acquire sees the waker that the handle stored.
-        let before = self.0.fetch_xor(RUNNING | COMPLETE, AcqRel);
-        debug_assert!(before & RUNNING != 0 && before & COMPLETE == 0);
-        if before & JOIN_INTEREST == 0 {
+    pub(super) fn complete(&self, outcome: Outcome) -> (Completed, bool) {
+        let how = match outcome {
+            Outcome::Returned => 0,
+            Outcome::Cancelled => STOPPED,
+            Outcome::Panicked => PANICKED,
+            Outcome::Failed => PANICKED | STOPPED,
+        };
+        // AcqRel: release publishes the output, acquire sees the waker that the handle stored and queued callbacks.
+        let before = self.0.fetch_xor(RUNNING | COMPLETE | how, AcqRel);
+        debug_assert!(before & RUNNING != 0 && before & (COMPLETE | PANICKED | STOPPED) == 0);
+        let completed = if before & JOIN_INTEREST == 0 {
             Completed::Detached
         } else if before & JOIN_WAKER != 0 {
             Completed::JoinerWaits
         } else {
             Completed::Joinable
+        };
+        (completed, before & HOOKS != 0)
+    }
+
+    /// A callback was queued. `true`: the task is complete, and the caller sees to it that the callback runs.
+    pub(super) fn add_hook(&self) -> bool {
+        self.update(|word| (word | HOOKS, word & COMPLETE != 0))
+    }
+
+    /// How the task ended. `None` before its end.
+    pub(super) fn outcome(&self) -> Option<Outcome> {
+        // Acquire: as in `is_complete`.
+        let word = self.0.load(Acquire);
+        (word & COMPLETE != 0).then_some(match (word & PANICKED != 0, word & STOPPED != 0) {
+            (false, false) => Outcome::Returned,
+            (false, true) => Outcome::Cancelled,
+            (true, false) => Outcome::Panicked,
+            (true, true) => Outcome::Failed,
+        })
+    }
+
+    /// The task, from inside its poll, has given its error away: it ends as soon as this poll is over.
+    pub(super) fn give_up(&self) {
+        // Relaxed: only this thread looks, at the end of the poll.
+        let before = self.0.fetch_or(CANCELLED | GIVEN_UP, Relaxed);
+        debug_assert!(before & RUNNING != 0 && before & COMPLETE == 0);
+    }
+
+    /// Whether the task has given its error away. For the holder of `RUNNING`.
+    pub(super) fn has_given_up(&self) -> bool {
+        self.0.load(Relaxed) & GIVEN_UP != 0
+    }
+
+    /// Whether the task was aborted.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.0.load(Relaxed) & CANCELLED != 0
+    }
+
+    /// What the task does at this moment.
+    pub(super) fn activity(&self) -> Activity {
+        let word = self.0.load(Relaxed);
+        if word & COMPLETE != 0 {
+            Activity::Over
+        } else if word & RUNNING != 0 {
+            Activity::Running
+        } else if word & SCHEDULED != 0 {
+            Activity::Ready
+        } else {
+            Activity::Waiting
         }
     }
 
@@ -349,6 +416,10 @@ impl fmt::Debug for State {
             (CANCELLED, "CANCELLED"),
             (JOIN_INTEREST, "JOIN_INTEREST"),
             (JOIN_WAKER, "JOIN_WAKER"),
+            (HOOKS, "HOOKS"),
+            (GIVEN_UP, "GIVEN_UP"),
+            (PANICKED, "PANICKED"),
+            (STOPPED, "STOPPED"),
         ];
         let mut list = f.debug_set();
         for (bit, name) in names {

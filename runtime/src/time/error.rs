@@ -10,7 +10,7 @@ use std::io;
 pub struct Elapsed {}
 
 impl Elapsed {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Elapsed {}
     }
 }
@@ -22,6 +22,36 @@ impl fmt::Display for Elapsed {
 }
 
 impl Error for Elapsed {}
+
+/// The deadline of a timeout could not be moved, since it had ended already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RescheduleError {
+    expired: bool,
+}
+
+impl RescheduleError {
+    pub(super) const fn new(expired: bool) -> Self {
+        Self { expired }
+    }
+
+    /// Whether the deadline had passed. Otherwise the future inside had ended, or was dropped.
+    #[must_use]
+    pub fn is_expired(&self) -> bool {
+        self.expired
+    }
+}
+
+impl fmt::Display for RescheduleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.expired {
+            "the timeout has expired already: its deadline cannot be moved any more"
+        } else {
+            "what the timeout limits has ended already: there is no deadline to move"
+        })
+    }
+}
+
+impl Error for RescheduleError {}
 
 impl From<Elapsed> for io::Error {
     fn from(elapsed: Elapsed) -> io::Error {

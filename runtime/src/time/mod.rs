@@ -1,7 +1,7 @@
 //! Time: waiting for a deadline, limiting how long something may take, ticking, and a clock that tests can stop.
 //!
 //! * [`sleep`] and [`sleep_until`] wait.
-//! * [`timeout`] and [`timeout_at`] give another future a limit.
+//! * [`timeout`] and [`timeout_at`] give another future a limit; [`timeout_with`] one that can be moved from inside.
 //! * [`interval`] ticks.
 //! * [`pause`], [`advance`] and [`resume`] take the clock in hand, in tests.
 //!
@@ -29,6 +29,7 @@ mod list;
 mod pause;
 mod sleep;
 mod timeout;
+mod timeout_with;
 pub(crate) mod timer;
 pub(crate) mod timers;
 mod wheel;
@@ -39,6 +40,7 @@ pub use self::interval::{Interval, MissedTickBehavior, Tick, interval, interval_
 pub use self::pause::{Advance, advance, pause, resume};
 pub use self::sleep::{Sleep, sleep, sleep_until};
 pub use self::timeout::{Timeout, timeout, timeout_at};
+pub use self::timeout_with::{TimeoutHandle, TimeoutWith, timeout_at_with, timeout_with};
 pub(crate) use self::timers::Timers;
 #[doc(no_inline)]
 pub use std::time::Duration;

@@ -14,7 +14,7 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 use rt_sync::wait::{self, WaitKind};
 
-use super::error::Elapsed;
+use super::error::{Elapsed, RescheduleError};
 use super::instant::Instant;
 use super::sleep::{closed, no_runtime};
 use super::timer::{Outcome, Timer};
@@ -97,6 +97,21 @@ enum Limit {
     At(Instant),
     /// The timer runs.
     Until(Instant),
+    /// No deadline. The timer may have been started all the same, so that a deadline can come.
+    Off,
+    /// The future has given its value (`false`) or [`Elapsed`]; the last deadline.
+    Over(bool, Option<Instant>),
+}
+
+impl Limit {
+    #[inline]
+    fn deadline(self) -> Option<Instant> {
+        match self {
+            Limit::After(_) | Limit::Off => None,
+            Limit::At(deadline) | Limit::Until(deadline) => Some(deadline),
+            Limit::Over(_, deadline) => deadline,
+        }
+    }
 }
 
 impl<F> Timeout<F> {
@@ -129,10 +144,58 @@ impl<F> Timeout<F> {
     /// The deadline, once it is fixed: with [`timeout`] only after the first poll that had to wait.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        match self.limit {
-            Limit::After(_) => None,
-            Limit::At(deadline) | Limit::Until(deadline) => Some(deadline),
+        self.limit.deadline()
+    }
+
+    /// Whether the deadline has passed and the future has said so, with [`Elapsed`].
+    #[must_use]
+    pub fn expired(&self) -> bool {
+        matches!(self.limit, Limit::Over(true, _))
+    }
+
+    /// Moves the deadline, or takes it away: asyncio's `reschedule`. [`reset`](Self::reset) that says whether it was in
+    /// time.
+    ///
+    /// To move a deadline from inside the future that it limits, or from another task, see
+    /// [`timeout_with`](super::timeout_with).
+    ///
+    /// # Errors
+    /// If the timeout has ended: the deadline has passed, or the value was there before.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::pin::pin;
+    /// use std::time::Duration;
+    /// use rt::time::{Instant, sleep, timeout};
+    ///
+    /// # #[rt::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut work = pin!(timeout(Duration::from_millis(1), sleep(Duration::from_millis(20))));
+    /// work.as_mut().reschedule(Instant::now() + Duration::from_secs(10))?;
+    /// work.as_mut().await?;
+    /// assert!(!work.expired());
+    /// assert!(work.as_mut().reschedule(None).is_err(), "it is over");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reschedule(
+        self: Pin<&mut Self>,
+        deadline: impl Into<Option<Instant>>,
+    ) -> Result<(), RescheduleError> {
+        if let Limit::Over(expired, _) = self.limit {
+            return Err(RescheduleError::new(expired));
         }
+        match deadline.into() {
+            Some(deadline) => self.reset(deadline),
+            None => {
+                let this = self.project();
+                if let Limit::Until(_) = this.limit {
+                    this.timer.reset(Instant::far_future());
+                }
+                *this.limit = Limit::Off;
+            }
+        }
+        Ok(())
     }
 
     /// Moves the deadline, also of a timeout that waits already.
@@ -141,11 +204,12 @@ impl<F> Timeout<F> {
     /// again.
     pub fn reset(self: Pin<&mut Self>, deadline: Instant) {
         let this = self.project();
-        if let Limit::Until(until) = this.limit {
-            *until = deadline;
-            this.timer.reset(deadline);
-        } else {
-            *this.limit = Limit::At(deadline);
+        match this.limit {
+            Limit::Until(_) | Limit::Off if !this.timer.is_unused() => {
+                *this.limit = Limit::Until(deadline);
+                this.timer.reset(deadline);
+            }
+            _ => *this.limit = Limit::At(deadline),
         }
     }
 }
@@ -159,10 +223,14 @@ impl<F: Future> Future for Timeout<F> {
         // First, so that what the future inside waits for is what a dump shows.
         wait::record(WaitKind::Timeout, this.site);
         if let Poll::Ready(value) = this.inner.poll(cx) {
+            *this.limit = Limit::Over(false, this.limit.deadline());
             return Poll::Ready(Ok(value));
         }
         match poll_limit(this.timer, this.limit, this.site, cx) {
-            true => Poll::Ready(Err(Elapsed::new())),
+            true => {
+                *this.limit = Limit::Over(true, this.limit.deadline());
+                Poll::Ready(Err(Elapsed::new()))
+            }
             false => Poll::Pending,
         }
     }
@@ -181,6 +249,12 @@ fn poll_limit(
         Limit::After(duration) => Instant::now().saturating_add(duration),
         Limit::At(deadline) if deadline <= Instant::now() => return true,
         Limit::At(deadline) | Limit::Until(deadline) => deadline,
+        Limit::Off => {
+            // Only so that a deadline that is set later wakes this task. Without a runtime there is none to set.
+            let _ = timer.poll(cx, Instant::far_future());
+            return false;
+        }
+        Limit::Over(..) => panic!("the `timeout` made at {site} was polled after it had ended"),
     };
     *limit = Limit::Until(deadline);
     match timer.poll(cx, deadline) {

@@ -78,6 +78,12 @@ impl Timer {
         matches!(self.entry.state(), State::Idle | State::Never)
     }
 
+    /// Whether no poll has brought the timer to a runtime yet.
+    #[inline]
+    pub fn is_unused(&self) -> bool {
+        self.owner.is_none()
+    }
+
     /// Waits until `deadline`, which counts when the timer is idle: a timer that is under way has its own
     /// ([`reset`](Self::reset)).
     #[inline]

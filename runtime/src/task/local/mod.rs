@@ -22,7 +22,9 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-use self::shared::Shared;
+use self::shared::{Scheduler, Shared};
+use super::group::{Entry, Member};
+use super::raw::TaskRef;
 use super::{JoinHandle, Meta};
 use crate::runtime::Runtime;
 
@@ -285,20 +287,49 @@ where
     spawn_local_meta(future, Meta::here())
 }
 
+fn current_set() -> Option<Rc<Set>> {
+    CURRENT
+        .try_with(|current| current.borrow().clone())
+        .ok()
+        .flatten()
+}
+
 #[track_caller]
 pub(super) fn spawn_local_meta<F>(future: F, meta: Meta) -> JoinHandle<F::Output>
 where
     F: Future + 'static,
     F::Output: 'static,
 {
-    let current = CURRENT
-        .try_with(|current| current.borrow().clone())
-        .ok()
-        .flatten();
-    match current {
+    match current_set() {
         Some(set) => set.shared.spawn(future, meta),
         None => outside(),
     }
+}
+
+/// As [`spawn_local`], into a group.
+#[track_caller]
+pub(super) fn spawn_local_member<F, E>(
+    future: F,
+    meta: Meta,
+    entry: Entry<E>,
+) -> JoinHandle<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+    E: Send + 'static,
+{
+    match current_set() {
+        Some(set) => {
+            let member = entry.member(Scheduler(set.shared.clone()));
+            set.shared.spawn_as(future, member, meta, Member::insert)
+        }
+        None => outside(),
+    }
+}
+
+/// The live tasks of the set that runs on this thread, if one does.
+pub(super) fn live_here() -> Vec<TaskRef> {
+    current_set().map_or_else(Vec::new, |set| set.shared.snapshot())
 }
 
 #[cold]

@@ -32,8 +32,9 @@ use slab::Slab;
 use super::owner::OwnerCell;
 use crate::context;
 use crate::runtime::panics;
+use crate::task::schedule::new_task_with;
 use crate::task::wake_queue::WakeQueue;
-use crate::task::{Header, JoinHandle, Meta, PanicReport, Runnable, Schedule, TaskRef, new_task};
+use crate::task::{Header, JoinHandle, Meta, PanicReport, Runnable, Schedule, TaskRef};
 
 /// Polls in one turn, after which a set gives way. tokio's number: some tens of microseconds of short polls.
 const TURN: usize = 61;
@@ -81,12 +82,29 @@ impl Shared {
         F: Future + 'static,
         F::Output: 'static,
     {
+        self.spawn_as(future, Scheduler(self.clone()), meta, |_, _| ())
+    }
+
+    /// As `spawn`, under a scheduler that is built on the [`Scheduler`] of this set. `enter` sees the task before it is
+    /// ready to run.
+    pub(super) fn spawn_as<F, S: Schedule>(
+        &self,
+        future: F,
+        scheduler: S,
+        meta: Meta,
+        enter: impl FnOnce(&S, &TaskRef),
+    ) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
         let local = self.local();
-        if local.closed.get() {
+        let open = !local.closed.get();
+        let task = new_task_with(future, scheduler, meta, open, enter);
+        if !open {
             // The runnable is dropped here, on the owner's thread, and with it the future.
-            return new_task(future, Scheduler(self.clone()), meta, false).handle;
+            return task.handle;
         }
-        let task = new_task(future, Scheduler(self.clone()), meta, true);
         if let Some(listed) = task.listed {
             let key = local.live.borrow_mut().insert(listed);
             let key = u32::try_from(key).expect("a LocalSet holds fewer than 2^32 tasks");
@@ -203,6 +221,12 @@ impl Shared {
         }
     }
 
+    /// The tasks that are alive.
+    pub(super) fn snapshot(&self) -> Vec<TaskRef> {
+        let live = self.local().live.borrow();
+        live.iter().map(|(_, task)| task.clone()).collect()
+    }
+
     pub(super) fn live(&self) -> usize {
         self.local().live.borrow().len()
     }
@@ -228,7 +252,7 @@ impl Shared {
 
 /// One task's way to its set.
 #[derive(Debug)]
-pub(super) struct Scheduler(Arc<Shared>);
+pub(super) struct Scheduler(pub(super) Arc<Shared>);
 
 impl Schedule for Scheduler {
     #[inline]
@@ -282,7 +306,9 @@ impl Schedule for Scheduler {
     fn destructor_panicked(&self, report: &Arc<PanicReport>) {
         match context::current() {
             Some(runtime) => panics::destructor_panicked(&runtime, report),
-            None => eprintln!("rt: {report} (in a destructor or a waker, which cannot fail)"),
+            None => eprintln!(
+                "rt: {report} (in a destructor, a waker or a callback, which cannot fail)"
+            ),
         }
     }
 }
