@@ -380,34 +380,30 @@ impl Permits {
         }
     }
 
-    /// The future of `node` goes before it is over.
+    /// The future of `node` goes before it is over. `true` if it was granted what it needs, which the caller returns.
     #[cold]
-    fn leave(&self, node: &Node) {
+    #[must_use]
+    fn leave(&self, node: &Node) -> bool {
         match node.state() {
             WAITING => {}
-            GRANTED => return self.release(node.needed),
-            _ => return,
+            state => return state == GRANTED,
         }
         let mut queue = self.queue.lock();
-        match node.state() {
-            WAITING => {
-                let was_head = std::ptr::eq(queue.head(), node);
-                // SAFETY: we hold the lock, and the node is `WAITING`, so it is in the queue.
-                let waker = unsafe { queue.settle(node, IDLE) };
-                if was_head {
-                    // The next one may need less. And if there is none, `WAITERS` must go.
-                    self.serve(queue, 0);
-                } else {
-                    drop(queue);
-                }
-                drop(waker);
-            }
-            GRANTED => {
-                drop(queue);
-                self.release(node.needed);
-            }
-            _ => {}
+        let state = node.state();
+        if state != WAITING {
+            return state == GRANTED;
         }
+        let was_head = std::ptr::eq(queue.head(), node);
+        // SAFETY: we hold the lock, and the node is `WAITING`, so it is in the queue.
+        let waker = unsafe { queue.settle(node, IDLE) };
+        if was_head {
+            // The next one may need less. And if there is none, `WAITERS` must go.
+            self.serve(queue, 0);
+        } else {
+            drop(queue);
+        }
+        drop(waker);
+        false
     }
 }
 

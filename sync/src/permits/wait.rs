@@ -28,6 +28,12 @@ pub(crate) unsafe trait PermitsRef {
     const ONLY: bool = false;
 
     fn permits(&self) -> &Permits;
+
+    /// Returns permits that were granted and are not wanted any more.
+    #[inline]
+    fn give_back(&self, n: usize) {
+        self.permits().release(n);
+    }
 }
 
 // SAFETY: it is one reference, and what it refers to is borrowed for as long as it exists.
@@ -58,8 +64,9 @@ pin_project! {
             let this = this.project();
             if let Some(target) = this.target
                 && this.node.state() != IDLE
+                && target.permits().leave(&this.node)
             {
-                target.permits().leave(&this.node);
+                target.give_back(this.node.needed);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! A counting semaphore: permits that tasks acquire, and wait for in line.
 //!
-//! How it works is told in `permits/mod.rs`. Here are the names, which are tokio's.
+//! How it works is told in `permits/mod.rs`. Here are the names, which are tokio's, and two relatives:
+//! [`BoundedSemaphore`] and [`CapacityLimiter`].
 #![expect(
     unsafe_code,
     reason = "vouches for references to semaphores, as `PermitsRef` asks"
@@ -15,9 +16,18 @@ use crate::permits::{self, Held, Permits, PermitsRef, Refusal, Wait};
 use crate::wait::WaitKind;
 
 mod acquire;
+mod bounded;
+mod capacity;
 mod permit;
 
 pub use self::acquire::{Acquire, AcquireOwned};
+pub use self::bounded::{
+    AcquireBounded, AcquireBoundedOwned, BoundedPermit, BoundedSemaphore, OwnedBoundedPermit,
+    ReleaseError,
+};
+pub use self::capacity::{
+    AcquireCapacity, AcquireCapacityOwned, CapacityLimiter, CapacityToken, OwnedCapacityToken,
+};
 pub use self::permit::{OwnedSemaphorePermit, SemaphorePermit};
 
 /// Permits for a limited number of things at a time.

@@ -9,6 +9,9 @@ use crate::coop;
 use crate::testing::{Probe, limited, once};
 use crate::wait;
 
+mod bounded;
+mod capacity;
+
 fn poll<F: Future>(future: &mut Pin<Box<F>>, probe: &Arc<Probe>) -> Poll<F::Output> {
     let waker = probe.waker();
     future.as_mut().poll(&mut Context::from_waker(&waker))
