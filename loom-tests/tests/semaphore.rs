@@ -1,0 +1,241 @@
+//! Models of `Semaphore`, and so of the permits and the queue that mutex and read-write lock share with it.
+#![cfg(rt_loom)]
+
+use std::pin::pin;
+use std::sync::Arc as StdArc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::task::{Context, Poll, Wake, Waker};
+
+use loom::future::block_on;
+use loom::thread;
+
+use rt_sync::primitive::Arc;
+use rt_sync::primitive::atomic::{AtomicUsize as ModelUsize, Ordering::Relaxed};
+use rt_sync::semaphore::{Semaphore, TryAcquireError};
+
+fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.check(body);
+}
+
+/// Counts wakes; its `Arc` counts the wakers.
+#[derive(Default)]
+struct Probe(AtomicUsize);
+
+impl Wake for Probe {
+    fn wake(self: StdArc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+fn probe() -> (StdArc<Probe>, Waker) {
+    let probe = StdArc::new(Probe::default());
+    let waker = Waker::from(probe.clone());
+    (probe, waker)
+}
+
+/// A permit is returned while somebody gets in line for it: it is seen, or granted. Steps 1 and 2 of the module head.
+#[test]
+fn acquire_against_release() {
+    model(3, || {
+        let semaphore = Arc::new(Semaphore::new(0));
+        let written = Arc::new(ModelUsize::new(0));
+        let (other, writes) = (semaphore.clone(), written.clone());
+        let releaser = thread::spawn(move || {
+            writes.store(1, Relaxed);
+            other.add_permits(1);
+        });
+        let permit = block_on(semaphore.acquire()).unwrap();
+        // Brought along by the permit, whichever way it came.
+        assert_eq!(written.load(Relaxed), 1);
+        drop(permit);
+        releaser.join().unwrap();
+        assert_eq!(semaphore.available_permits(), 1);
+    });
+}
+
+/// A waiter goes while its permit is granted: the permit is there afterwards, and no waker stays.
+#[test]
+fn grant_against_cancel() {
+    model(3, || {
+        let semaphore = Arc::new(Semaphore::new(0));
+        let (probe, waker) = probe();
+        let mut waiter = Box::pin(semaphore.acquire());
+        let mut cx = Context::from_waker(&waker);
+        assert!(waiter.as_mut().poll(&mut cx).is_pending());
+        let other = semaphore.clone();
+        let releaser = thread::spawn(move || other.add_permits(1));
+        drop(waiter);
+        releaser.join().unwrap();
+        assert_eq!(semaphore.available_permits(), 1);
+        drop(waker);
+        assert_eq!(StdArc::strong_count(&probe), 1);
+    });
+}
+
+/// The same with another one behind it: that one gets the permit.
+#[test]
+fn grant_against_cancel_serves_the_next() {
+    model(3, || {
+        let semaphore = Arc::new(Semaphore::new(0));
+        let (first, waker) = probe();
+        let (second, second_waker) = probe();
+        let mut goes = Box::pin(semaphore.acquire());
+        assert!(
+            goes.as_mut()
+                .poll(&mut Context::from_waker(&waker))
+                .is_pending()
+        );
+        let mut stays = pin!(semaphore.acquire());
+        let mut cx = Context::from_waker(&second_waker);
+        assert!(stays.as_mut().poll(&mut cx).is_pending());
+        let other = semaphore.clone();
+        let releaser = thread::spawn(move || other.add_permits(1));
+        drop(goes);
+        releaser.join().unwrap();
+        assert_eq!(second.0.load(SeqCst), 1);
+        assert!(first.0.load(SeqCst) <= 1);
+        assert!(matches!(stays.as_mut().poll(&mut cx), Poll::Ready(Ok(_))));
+        assert_eq!(semaphore.available_permits(), 1);
+    });
+}
+
+/// A waiter changes its waker while its permit is granted: the newest is woken, or the grant is seen.
+#[test]
+fn grant_against_another_waker() {
+    model(3, || {
+        let semaphore = Arc::new(Semaphore::new(0));
+        let (old, old_waker) = probe();
+        let (new, new_waker) = probe();
+        let mut waiter = Box::pin(semaphore.acquire());
+        let mut cx = Context::from_waker(&old_waker);
+        assert!(waiter.as_mut().poll(&mut cx).is_pending());
+        let other = semaphore.clone();
+        let releaser = thread::spawn(move || other.add_permits(1));
+        let seen = waiter
+            .as_mut()
+            .poll(&mut Context::from_waker(&new_waker))
+            .is_ready();
+        releaser.join().unwrap();
+        assert!(seen || new.0.load(SeqCst) == 1);
+        drop((waiter, old_waker, new_waker));
+        assert_eq!(semaphore.available_permits(), 1);
+        assert_eq!(StdArc::strong_count(&old), 1);
+        assert_eq!(StdArc::strong_count(&new), 1);
+    });
+}
+
+/// The semaphore is closed while somebody gets in line: it is refused, now or when it waits, and never waits for ever.
+#[test]
+fn close_against_acquire() {
+    model(3, || {
+        let semaphore = Arc::new(Semaphore::new(0));
+        let other = semaphore.clone();
+        let closer = thread::spawn(move || other.close());
+        assert!(block_on(semaphore.acquire()).is_err());
+        closer.join().unwrap();
+        assert_eq!(
+            semaphore.try_acquire().unwrap_err(),
+            TryAcquireError::Closed
+        );
+    });
+}
+
+/// The same with a permit that comes at the same time: acquired or refused, it is counted afterwards.
+#[test]
+fn close_against_release_and_acquire() {
+    model(2, || {
+        let semaphore = Arc::new(Semaphore::new(0));
+        let (closes, adds) = (semaphore.clone(), semaphore.clone());
+        let closer = thread::spawn(move || closes.close());
+        let adder = thread::spawn(move || adds.add_permits(1));
+        drop(block_on(semaphore.acquire()));
+        closer.join().unwrap();
+        adder.join().unwrap();
+        assert_eq!(semaphore.available_permits(), 1);
+    });
+}
+
+/// One asks for two permits that come one by one from two threads.
+#[test]
+fn acquire_many_against_release() {
+    model(2, || {
+        let semaphore = Arc::new(Semaphore::new(0));
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let semaphore = semaphore.clone();
+                thread::spawn(move || semaphore.add_permits(1))
+            })
+            .collect();
+        let permit = block_on(semaphore.acquire_many(2)).unwrap();
+        assert_eq!(permit.num_permits(), 2);
+        assert_eq!(semaphore.available_permits(), 0);
+        drop(permit);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(semaphore.available_permits(), 2);
+    });
+}
+
+/// The head asks for many and goes, while a permit comes that is enough for who is behind it.
+#[test]
+fn a_head_that_goes_against_release() {
+    model(3, || {
+        let semaphore = Arc::new(Semaphore::new(0));
+        let (_, waker) = probe();
+        let (few, few_waker) = probe();
+        let mut many = Box::pin(semaphore.acquire_many(2));
+        assert!(
+            many.as_mut()
+                .poll(&mut Context::from_waker(&waker))
+                .is_pending()
+        );
+        let mut next = pin!(semaphore.acquire());
+        let mut cx = Context::from_waker(&few_waker);
+        assert!(next.as_mut().poll(&mut cx).is_pending());
+        let other = semaphore.clone();
+        let releaser = thread::spawn(move || other.add_permits(1));
+        drop(many);
+        releaser.join().unwrap();
+        assert_eq!(few.0.load(SeqCst), 1);
+        assert!(next.as_mut().poll(&mut cx).is_ready());
+    });
+}
+
+/// A newcomer tries its luck while a permit is handed over: it does not get what is granted, and none is lost.
+#[test]
+fn try_acquire_against_hand_over() {
+    model(3, || {
+        let semaphore = Arc::new(Semaphore::new(1));
+        let held = semaphore.try_acquire().unwrap();
+        let (_, waker) = probe();
+        let mut waiter = pin!(semaphore.acquire());
+        let mut cx = Context::from_waker(&waker);
+        assert!(waiter.as_mut().poll(&mut cx).is_pending());
+        let other = semaphore.clone();
+        let newcomer = thread::spawn(move || assert!(other.try_acquire().is_err()));
+        drop(held);
+        newcomer.join().unwrap();
+        let permit = waiter.as_mut().poll(&mut cx);
+        assert!(permit.is_ready());
+        drop(permit);
+        assert_eq!(semaphore.available_permits(), 1);
+    });
+}
+
+/// Permits are forgotten, taken and returned at the same time: they add up.
+#[test]
+fn forget_against_acquire_and_release() {
+    model(2, || {
+        let semaphore = Arc::new(Semaphore::new(1));
+        let (forgets, adds) = (semaphore.clone(), semaphore.clone());
+        let forgetter = thread::spawn(move || forgets.forget_permits(1));
+        let adder = thread::spawn(move || adds.add_permits(1));
+        drop(block_on(semaphore.acquire()).unwrap());
+        let forgotten = forgetter.join().unwrap();
+        adder.join().unwrap();
+        assert_eq!(semaphore.available_permits(), 2 - forgotten);
+    });
+}
