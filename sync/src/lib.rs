@@ -9,6 +9,7 @@ pub mod barrier;
 mod blocking;
 pub mod broadcast;
 pub mod cancellation_token;
+pub mod condition;
 pub mod coop;
 mod desk;
 pub mod event;

@@ -7,7 +7,7 @@
 //!
 //! # How it works
 //! All clones of a token share a node. Whether it is cancelled is a flag of the node, so asking is one load; who waits
-//! is in the node's [`WaitList`]. The shape of a tree is kept in one arena with one lock (`tree.rs`), which is taken
+//! is in the node's [`WaitList`](crate::WaitList). The shape of a tree is kept in one arena with one lock (`tree.rs`), which is taken
 //! when a child is made, when the last clone of a token with relatives goes, and to cancel; never to ask or to wait. A
 //! token without relatives is in no arena. Neither are cancelled ones: nothing can happen to them any more.
 //!

@@ -7,7 +7,7 @@
 //! nothing and put nothing, and who stands behind it goes on.
 //!
 //! # How it works
-//! One [desk](crate::desk): the items and three lines (getters, putters, joiners) under one short lock. A grant is not
+//! One desk (`desk.rs`): the items and three lines (getters, putters, joiners) under one short lock. A grant is not
 //! the item but the right to it: the item stays in the queue until the getter runs. So a getter that is dropped has
 //! nothing to put back, and the order of items is what the kind of queue says at any time. The invariants, whenever the
 //! lock is free:
