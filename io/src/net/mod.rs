@@ -2,6 +2,7 @@
 
 mod accept;
 mod addr;
+mod halves;
 mod readiness_methods;
 pub mod tcp;
 mod udp;

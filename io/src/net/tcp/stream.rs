@@ -10,17 +10,16 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_io::{AsyncRead, AsyncWrite};
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::SockRef;
 
 use rt_sync::wait::WaitKind;
 
 use super::connect::Connect;
-use super::into_split::{OwnedReadHalf, OwnedWriteHalf, into_split};
-use super::split::{ReadHalf, WriteHalf, split};
+use super::halves::{self, OwnedReadHalf, OwnedWriteHalf, ReadHalf, WriteHalf};
 use crate::driver::{AsyncIo, Interest, Readable, Registered, WaitReady, WhenReady, Writable};
 use crate::net::addr::ToSocketAddrs;
+use crate::net::halves::{impl_read, impl_write};
 
 /// A TCP connection.
 ///
@@ -45,6 +44,9 @@ use crate::net::addr::ToSocketAddrs;
 /// # Ok(())
 /// # }
 /// ```
+///
+/// [`AsyncRead`]: futures_io::AsyncRead
+/// [`AsyncWrite`]: futures_io::AsyncWrite
 pub struct TcpStream {
     io: Registered<mio::net::TcpStream>,
 }
@@ -267,7 +269,7 @@ impl TcpStream {
 
     /// Splits into halves that borrow the connection.
     pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
-        split(self)
+        halves::split(self)
     }
 
     /// Splits into halves that share the connection and may go to different tasks.
@@ -275,7 +277,7 @@ impl TcpStream {
     /// Dropping the writing half sends the end of the stream, unless it is [forgotten](OwnedWriteHalf::forget).
     #[must_use]
     pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
-        into_split(self)
+        halves::into_split(self)
     }
 
     /// Whether small writes are sent at once (`TCP_NODELAY`).
@@ -353,14 +355,33 @@ impl TcpStream {
         self.io.get_ref().set_ttl(ttl)
     }
 
-    /// Ends one direction. A connection that the peer has reset needs no end.
-    pub(super) fn shutdown_std(&self, how: Shutdown) -> io::Result<()> {
-        match self.io.get_ref().shutdown(how) {
+    /// Ends the writing direction. A connection that the peer has reset needs no end.
+    pub(super) fn shutdown_write(&self) -> io::Result<()> {
+        match self.io.get_ref().shutdown(Shutdown::Write) {
             Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
             result => result,
         }
     }
 
+    fn close(&self) -> io::Result<()> {
+        self.shutdown_write()
+    }
+
+    /// The stream of this type, as for its halves.
+    #[inline]
+    pub(crate) const fn stream(&self) -> &TcpStream {
+        self
+    }
+
+    pub(super) fn forget_reader(&self) {
+        self.io.forget_reader();
+    }
+
+    pub(super) fn forget_writer(&self) {
+        self.io.forget_writer();
+    }
+
+    #[cfg(any(feature = "tokio-io", feature = "hyper"))]
     pub(crate) fn registered(&self) -> &Registered<mio::net::TcpStream> {
         &self.io
     }
@@ -425,7 +446,6 @@ pub(super) const fn unregistered(stream: mio::net::TcpStream) -> Registered<mio:
 /// A vectored call takes no more buffers than this (`IOV_MAX`): what is behind them is no sign of a drained or full socket.
 const MAX_BUFS: usize = 1024;
 
-/// Implements the traits by `self.$stream`, a `TcpStream` or a reference to one.
 /// `recv` as a bare system call: that of the C library is a cancellation point of its threads, which costs 60
 /// instructions a call.
 #[inline]
@@ -462,112 +482,8 @@ fn send_gathered(
     send(socket, &gathered[..filled])
 }
 
-macro_rules! impl_read {
-    ($type:ty, |$this:ident| $stream:expr) => {
-        impl AsyncRead for $type {
-            #[inline]
-            #[track_caller]
-            fn poll_read(
-                self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-                buf: &mut [u8],
-            ) -> Poll<io::Result<usize>> {
-                let $this = &*self;
-                $stream.poll_read_priv(cx, buf)
-            }
-
-            #[inline]
-            #[track_caller]
-            fn poll_read_vectored(
-                self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-                bufs: &mut [IoSliceMut<'_>],
-            ) -> Poll<io::Result<usize>> {
-                let $this = &*self;
-                $stream.poll_read_vectored_priv(cx, bufs)
-            }
-        }
-    };
-}
-
-macro_rules! impl_write {
-    ($type:ty, |$this:ident| $stream:expr) => {
-        impl AsyncWrite for $type {
-            #[inline]
-            #[track_caller]
-            fn poll_write(
-                self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-                buf: &[u8],
-            ) -> Poll<io::Result<usize>> {
-                let $this = &*self;
-                $stream.poll_write_priv(cx, buf)
-            }
-
-            #[inline]
-            #[track_caller]
-            fn poll_write_vectored(
-                self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-                bufs: &[IoSlice<'_>],
-            ) -> Poll<io::Result<usize>> {
-                let $this = &*self;
-                $stream.poll_write_vectored_priv(cx, bufs)
-            }
-
-            /// There is no buffer of ours.
-            #[inline]
-            fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-                Poll::Ready(Ok(()))
-            }
-
-            /// Sends the end of the stream; reading goes on.
-            fn poll_close(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-                let $this = &*self;
-                Poll::Ready($stream.shutdown_std(Shutdown::Write))
-            }
-        }
-    };
-}
-
-impl_read!(TcpStream, |this| this);
-impl_write!(TcpStream, |this| this);
-impl_read!(&TcpStream, |this| this);
-impl_write!(&TcpStream, |this| this);
-impl_read!(ReadHalf<'_>, |this| this.stream());
-impl_write!(WriteHalf<'_>, |this| this.stream());
-impl_read!(OwnedReadHalf, |this| this.stream());
-
-impl AsyncWrite for OwnedWriteHalf {
-    #[inline]
-    #[track_caller]
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.stream().poll_write_priv(cx, buf)
-    }
-
-    #[inline]
-    #[track_caller]
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.stream().poll_write_vectored_priv(cx, bufs)
-    }
-
-    #[inline]
-    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_close(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.shutdown())
-    }
-}
+impl_read!(TcpStream, &TcpStream);
+impl_write!(TcpStream, &TcpStream);
 
 impl AsFd for TcpStream {
     fn as_fd(&self) -> BorrowedFd<'_> {

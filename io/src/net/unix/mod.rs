@@ -7,9 +7,8 @@
 
 mod address;
 mod datagram;
+mod halves;
 mod listener;
-mod split;
-mod split_owned;
 mod stream;
 mod ucred;
 
@@ -18,8 +17,7 @@ pub mod pipe;
 pub use std::os::unix::net::SocketAddr;
 
 pub use self::datagram::UnixDatagram;
+pub use self::halves::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, WriteHalf};
 pub use self::listener::{Accept, UnixListener};
-pub use self::split::{ReadHalf, WriteHalf};
-pub use self::split_owned::{OwnedReadHalf, OwnedWriteHalf, ReuniteError};
 pub use self::stream::UnixStream;
 pub use self::ucred::UCred;

@@ -14,15 +14,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_io::{AsyncRead, AsyncWrite};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-use super::{
-    OwnedReadHalf, OwnedWriteHalf, ReadHalf, UCred, WriteHalf, address, split, split_owned,
-};
+use super::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, UCred, WriteHalf, address, halves};
 use crate::context;
 use crate::driver::{Interest, Registered};
+use crate::net::halves::{impl_read, impl_write};
 use crate::net::readiness_methods::readiness_methods;
 
 /// First and longest pause between attempts to connect while the backlog of the listener is full: the system has no
@@ -49,6 +47,9 @@ const CONNECT_PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration
 /// # std::io::Result::Ok(())
 /// # }).unwrap();
 /// ```
+///
+/// [`AsyncRead`]: futures_io::AsyncRead
+/// [`AsyncWrite`]: futures_io::AsyncWrite
 #[derive(Debug)]
 pub struct UnixStream {
     pub(crate) io: Registered<net::UnixStream>,
@@ -216,13 +217,13 @@ impl UnixStream {
 
     /// Two halves that borrow the stream, for use in one task.
     pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
-        split::split(self)
+        halves::split(self)
     }
 
     /// Two halves that own the stream together, for use in two tasks. Dropping the writing half shuts down writing.
     #[must_use]
     pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
-        split_owned::split(self)
+        halves::into_split(self)
     }
 
     /// The stream of this type, as for its halves.
@@ -231,8 +232,58 @@ impl UnixStream {
         self
     }
 
-    pub(super) fn close(&mut self) -> io::Result<()> {
+    fn close(&self) -> io::Result<()> {
         self.shutdown_write()
+    }
+
+    pub(super) fn forget_reader(&self) {
+        self.io.forget_reader();
+    }
+
+    pub(super) fn forget_writer(&self) {
+        self.io.forget_writer();
+    }
+
+    #[inline]
+    #[track_caller]
+    pub(super) fn poll_read_priv(
+        &self,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        self.io.poll_read_io(cx, |mut io| io.read(buf))
+    }
+
+    #[inline]
+    #[track_caller]
+    pub(super) fn poll_read_vectored_priv(
+        &self,
+        cx: &mut Context<'_>,
+        bufs: &mut [IoSliceMut<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.io.poll_read_io(cx, |mut io| io.read_vectored(bufs))
+    }
+
+    #[inline]
+    #[track_caller]
+    pub(super) fn poll_write_priv(
+        &self,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.io
+            .poll_write_stream(cx, buf.len(), |mut io| io.write(buf))
+    }
+
+    #[inline]
+    #[track_caller]
+    pub(super) fn poll_write_vectored_priv(
+        &self,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        // Not every buffer may go with one call, so less than all is no sign of a full socket.
+        self.io.poll_write_io(cx, |mut io| io.write_vectored(bufs))
     }
 
     pub(super) fn shutdown_write(&self) -> io::Result<()> {
@@ -253,74 +304,8 @@ fn backlog_full(addr: &SocketAddr) -> io::Error {
     )
 }
 
-/// `AsyncRead` for a type that has `stream()`.
-macro_rules! read_stream {
-    ($type:ty) => {
-        impl AsyncRead for $type {
-            #[inline]
-            fn poll_read(
-                self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-                buf: &mut [u8],
-            ) -> Poll<io::Result<usize>> {
-                let io = &self.stream().io;
-                io.poll_read_io(cx, |mut io| io.read(buf))
-            }
-
-            #[inline]
-            fn poll_read_vectored(
-                self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-                bufs: &mut [IoSliceMut<'_>],
-            ) -> Poll<io::Result<usize>> {
-                let io = &self.stream().io;
-                io.poll_read_io(cx, |mut io| io.read_vectored(bufs))
-            }
-        }
-    };
-}
-
-/// `AsyncWrite` for a type that has `stream()` and `close()`.
-macro_rules! write_stream {
-    ($type:ty) => {
-        impl AsyncWrite for $type {
-            #[inline]
-            fn poll_write(
-                self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-                buf: &[u8],
-            ) -> Poll<io::Result<usize>> {
-                let io = &self.stream().io;
-                io.poll_write_stream(cx, buf.len(), |mut io| io.write(buf))
-            }
-
-            #[inline]
-            fn poll_write_vectored(
-                self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-                bufs: &[IoSlice<'_>],
-            ) -> Poll<io::Result<usize>> {
-                let io = &self.stream().io;
-                // Not every buffer may go with one call, so less than all is no sign of a full socket.
-                io.poll_write_io(cx, |mut io| io.write_vectored(bufs))
-            }
-
-            #[inline]
-            fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-                Poll::Ready(Ok(()))
-            }
-
-            fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-                Poll::Ready(self.get_mut().close())
-            }
-        }
-    };
-}
-
-pub(super) use {read_stream, write_stream};
-
-read_stream!(UnixStream);
-write_stream!(UnixStream);
+impl_read!(UnixStream);
+impl_write!(UnixStream);
 
 impl AsFd for UnixStream {
     fn as_fd(&self) -> BorrowedFd<'_> {
