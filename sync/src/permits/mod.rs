@@ -123,6 +123,11 @@ impl Permits {
     /// Takes permits if nobody is waiting and there are enough.
     #[inline]
     pub(crate) fn try_take(&self, n: usize) -> Result<(), Refusal> {
+        if self.take(n) { Ok(()) } else { self.refuse(n) }
+    }
+
+    #[inline]
+    fn take(&self, n: usize) -> bool {
         let mut word = self.word.load(Relaxed);
         while word & (CLOSED | WAITERS) == 0 && word >> SHIFT >= n {
             // Acquire: with the Release of who returned them.
@@ -130,11 +135,11 @@ impl Permits {
                 .word
                 .compare_exchange_weak(word, word - (n << SHIFT), Acquire, Relaxed)
             {
-                Ok(_) => return Ok(()),
+                Ok(_) => return true,
                 Err(now) => word = now,
             }
         }
-        self.refuse(n)
+        false
     }
 
     #[cold]
@@ -295,8 +300,6 @@ impl Permits {
     }
 
     /// Takes what `node` needs, or gets in line.
-    #[cold]
-    #[inline(never)]
     fn join(&self, node: &Node, waker: &Waker) -> Poll<Result<(), ()>> {
         let waker = waker.clone();
         let mut queue = self.queue.lock();
@@ -306,7 +309,8 @@ impl Permits {
             if word & CLOSED != 0 {
                 break Some(Err(()));
             }
-            if word & WAITERS != 0 {
+            // None at all overtake nobody.
+            if word & WAITERS != 0 && node.needed > 0 {
                 break None;
             }
             let enough = word >> SHIFT >= node.needed;
@@ -335,7 +339,6 @@ impl Permits {
     }
 
     /// The way of a node that was `WAITING` when it was looked at.
-    #[cold]
     fn update(&self, node: &Node, waker: &Waker) -> Poll<Result<(), ()>> {
         let mut new = None;
         loop {
@@ -358,22 +361,21 @@ impl Permits {
         }
     }
 
-    /// One poll for the permits that `node` needs.
+    /// Takes what `node` needs, if it is not in line and there is no line. `only`: there is one permit at most.
     #[inline]
-    fn poll(&self, node: &Node, waker: &Waker, only: bool) -> Poll<Result<(), ()>> {
-        match node.state() {
-            IDLE => {
-                let taken = if only {
-                    self.try_take_only()
-                } else {
-                    self.try_take(node.needed).is_ok()
-                };
-                if taken {
-                    Poll::Ready(Ok(()))
-                } else {
-                    self.join(node, waker)
-                }
+    fn take_at_once(&self, node: &Node, only: bool) -> bool {
+        node.state() == IDLE
+            && if only {
+                self.try_take_only()
+            } else {
+                self.take(node.needed)
             }
+    }
+
+    /// One poll for the permits that `node` needs and did not get at once.
+    fn poll(&self, node: &Node, waker: &Waker) -> Poll<Result<(), ()>> {
+        match node.state() {
+            IDLE => self.join(node, waker),
             WAITING => self.update(node, waker),
             GRANTED => Poll::Ready(Ok(())),
             _ => Poll::Ready(Err(())),
