@@ -12,6 +12,8 @@ pub mod context;
 pub mod driver;
 pub mod error;
 pub mod net;
+#[doc(hidden)]
+pub mod stack;
 pub mod stdio;
 mod sys;
 pub mod util;

@@ -16,3 +16,16 @@ pub(crate) mod udp;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 #[path = "no_udp.rs"]
 pub(crate) mod udp;
+
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+pub(crate) mod stack;
+
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+#[path = "no_stack.rs"]
+pub(crate) mod stack;

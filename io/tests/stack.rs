@@ -1,0 +1,225 @@
+//! Stacks of blocked threads. A binary of its own: signals belong to the whole process.
+#![cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+
+use std::hint::black_box;
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+use std::panic::catch_unwind;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rt_io::stack::{Frame, NoStack, Thread, capture, symbolise};
+
+/// Ends the process if a test hangs.
+struct Watchdog(
+    #[expect(dead_code, reason = "dropping it says that the test is over")] mpsc::Sender<()>,
+);
+
+fn watchdog(what: &'static str) -> Watchdog {
+    let (sender, receiver) = mpsc::channel::<()>();
+    thread::spawn(move || {
+        if receiver.recv_timeout(Duration::from_secs(60)) == Err(mpsc::RecvTimeoutError::Timeout) {
+            eprintln!("{what} did not end within 60 seconds");
+            std::process::abort();
+        }
+    });
+    Watchdog(sender)
+}
+
+/// Starts `body` on a thread and takes its stack until `wanted` is on it.
+fn stack_of(body: impl FnOnce() + Send + 'static, wanted: &str) -> Vec<Frame> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        sender.send(Thread::current().unwrap()).unwrap();
+        body();
+    });
+    let thread = receiver.recv().unwrap();
+    let poll = AtomicU64::new(1);
+    let began = Instant::now();
+    loop {
+        let addresses = capture(&thread, &poll, 1).expect("a stack");
+        let asked = Instant::now();
+        let frames = symbolise(&addresses);
+        println!("{} frames named in {:?}", frames.len(), asked.elapsed());
+        if frames.iter().any(|frame| {
+            frame
+                .name
+                .as_deref()
+                .is_some_and(|name| name.contains(wanted))
+        }) {
+            return frames;
+        }
+        assert!(began.elapsed() < Duration::from_secs(30), "{frames:#?}");
+    }
+}
+
+fn line_of<'a>(frames: &'a [Frame], name: &str) -> &'a Frame {
+    frames
+        .iter()
+        .find(|frame| {
+            frame
+                .name
+                .as_deref()
+                .is_some_and(|found| found.contains(name))
+        })
+        .unwrap_or_else(|| panic!("no `{name}` in {frames:#?}"))
+}
+
+#[inline(never)]
+fn sleeps() {
+    thread::sleep(Duration::from_secs(3600));
+    black_box(());
+}
+
+#[inline(never)]
+fn spins(stop: &AtomicBool) {
+    let mut x = 1_u64;
+    while !stop.load(Relaxed) {
+        x = black_box(x.wrapping_mul(3));
+    }
+}
+
+#[inline(never)]
+fn locks(mutex: &Mutex<()>) {
+    drop(mutex.lock().unwrap());
+    black_box(());
+}
+
+#[inline(never)]
+fn reads(mut stream: TcpStream) {
+    let _ = stream.read(&mut [0; 8]);
+    black_box(());
+}
+
+#[test]
+fn names_what_blocks() {
+    let _watchdog = watchdog("naming");
+    let frames = stack_of(sleeps, "nanosleep");
+    let own = line_of(&frames, "stack::sleeps");
+    assert!(
+        own.file.as_ref().unwrap().ends_with("tests/stack.rs"),
+        "{own}"
+    );
+    assert!(own.line.is_some());
+    // `std::thread::sleep`, in whatever module it is defined.
+    assert!(
+        frames.iter().any(|frame| frame
+            .name
+            .as_deref()
+            .is_some_and(|name| name.starts_with("std::thread::") && name.ends_with("sleep"))),
+        "{frames:#?}"
+    );
+
+    let stop: &'static AtomicBool = Box::leak(Box::default());
+    let frames = stack_of(|| spins(stop), "stack::spins");
+    line_of(&frames, "stack::spins");
+    stop.store(true, Relaxed);
+
+    let mutex: &'static Mutex<()> = Box::leak(Box::default());
+    let guard = mutex.lock().unwrap();
+    let frames = stack_of(|| locks(mutex), "stack::locks");
+    let frames = if frames.iter().any(|frame| {
+        frame
+            .name
+            .as_deref()
+            .is_some_and(|name| name.contains("futex"))
+    }) {
+        frames
+    } else {
+        stack_of(|| locks(mutex), "futex")
+    };
+    line_of(&frames, "stack::locks");
+    drop(guard);
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let frames = stack_of(move || reads(stream), "stack::reads");
+    line_of(&frames, "stack::reads");
+}
+
+#[inline(never)]
+fn deep(levels: usize) {
+    if levels == 0 {
+        std::panic::resume_unwind(Box::new(()));
+    }
+    deep(levels - 1);
+    black_box(());
+}
+
+/// Stands for what the handler must not disturb: a thread that is inside the unwinder, the allocator, the loader.
+fn unwinds(stop: &AtomicBool) {
+    while !stop.load(Relaxed) {
+        let _ = black_box(catch_unwind(|| deep(black_box(20))));
+        black_box(vec![0_u8; 100_000]);
+        drop(black_box(std::backtrace::Backtrace::force_capture()));
+    }
+}
+
+#[test]
+fn thousands_of_captures_crash_nothing_while_panics_unwind() {
+    let _watchdog = watchdog("capturing");
+    let rounds = std::env::var("RT_STACK_ROUNDS").map_or(3_000, |rounds| rounds.parse().unwrap());
+    let stop = Arc::new(AtomicBool::new(false));
+    let threads: Vec<_> = (0..2)
+        .map(|_| {
+            let stop = stop.clone();
+            let (sender, receiver) = mpsc::channel();
+            let thread = thread::spawn(move || {
+                sender.send(Thread::current().unwrap()).unwrap();
+                unwinds(&stop);
+            });
+            (receiver.recv().unwrap(), thread)
+        })
+        .collect();
+    let poll = AtomicU64::new(1);
+    let (mut whole, mut depth) = (0, 0);
+    for round in 0..rounds {
+        let (thread, _) = &threads[round % threads.len()];
+        match capture(thread, &poll, 1) {
+            Ok(addresses) => {
+                assert!(!addresses.is_empty());
+                depth += addresses.len();
+                whole += usize::from(addresses.len() > 8);
+            }
+            // The machine is busy: the thread had no processor for a while.
+            Err(NoStack::NoAnswer) => {}
+            Err(other) => panic!("{other}"),
+        }
+    }
+    stop.store(true, Relaxed);
+    for (_, thread) in threads {
+        thread.join().unwrap();
+    }
+    println!(
+        "{whole} of {rounds} stacks with more than 8 frames, {} on average",
+        depth / rounds
+    );
+    assert!(
+        whole * 100 >= rounds * 95,
+        "only {whole} of {rounds} stacks were unwound"
+    );
+}
+
+#[test]
+fn nothing_is_taken_of_a_poll_that_is_over() {
+    let _watchdog = watchdog("a poll that is over");
+    let thread = Thread::current().unwrap();
+    let poll = AtomicU64::new(2);
+    assert_eq!(capture(&thread, &poll, 1), Err(NoStack::Over));
+}
+
+#[test]
+fn a_thread_that_is_gone_has_no_stack() {
+    let _watchdog = watchdog("a thread that is gone");
+    let thread = thread::spawn(|| Thread::current().unwrap()).join().unwrap();
+    let gone = capture(&thread, &AtomicU64::new(1), 1);
+    assert!(
+        matches!(gone, Err(NoStack::Gone | NoStack::NoAnswer)),
+        "{gone:?}"
+    );
+}
