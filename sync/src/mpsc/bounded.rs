@@ -445,6 +445,11 @@ impl<T> Receiver<T> {
         self.rx.chan().weak()
     }
 
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.rx.kept()
+    }
+
     /// Polls for the oldest value, as [`recv`](Self::recv) does. Only the waker of the latest call is kept, until a
     /// value comes or the receiver goes.
     #[inline]

@@ -149,8 +149,8 @@ impl<T> Chan<T> {
     // Sending.
 
     /// Puts a value in that has its slot, and tells the receiver.
-    #[inline]
-    fn push(&self, mut state: Guard<'_, T>, value: T) {
+    #[inline(always)]
+    pub(super) fn push(&self, mut state: Guard<'_, T>, value: T) {
         state.queue.push(value);
         // Relaxed: as in `sent`.
         let sent = self.sent.load(Relaxed);
@@ -189,7 +189,6 @@ impl<T> Chan<T> {
     }
 
     /// Sends into a slot that was reserved. The value is dropped if the receiver has gone.
-    #[inline]
     pub(super) fn send_reserved(&self, mut state: Guard<'_, T>, value: T) {
         debug_assert!(state.reserved > 0);
         if state.rx_gone {
@@ -205,7 +204,7 @@ impl<T> Chan<T> {
 
     /// Takes slots for a newcomer, without counting them as reserved.
     #[inline]
-    fn admit(&self, state: &mut State<T>, need: usize) -> Admission {
+    pub(super) fn admit(&self, state: &mut State<T>, need: usize) -> Admission {
         // Relaxed: written under the lock.
         if self.closed.load(Relaxed) {
             return Admission::Closed;
@@ -237,23 +236,18 @@ impl<T> Chan<T> {
     #[inline]
     fn refresh(&self, state: &mut State<T>) {
         // Relaxed: a count; what was in the slots lies elsewhere.
-        let now = self.received.load(Relaxed);
-        Self::account(state, now);
-    }
-
-    #[inline]
-    fn account(state: &mut State<T>, received: usize) {
-        let received = received & !WAITING;
+        let received = self.received.load(Relaxed) & !WAITING;
         state.free += received.wrapping_sub(state.known) / ONE;
         state.known = received;
     }
 
-    /// The first sender is in the list now: asks the receiver to come by from now on, and counts what it has freed
-    /// before (step 2 of the race in the module head).
-    pub(super) fn announce_waiting(&self, state: &mut State<T>) {
+    /// The first sender is in the list now: asks the receiver to come by from now on (step 2 of the race in the module
+    /// head), and lets senders in by what it has freed before.
+    pub(super) fn announce_waiting(&self, state: Guard<'_, T>) {
         // Relaxed: that both sides read-modify-write this one word is what orders them; the list is behind the lock.
-        let received = self.received.fetch_or(WAITING, Relaxed);
-        Self::account(state, received);
+        // What the receiver added before this, `settle` sees, since it reads the word after it.
+        self.received.fetch_or(WAITING, Relaxed);
+        self.settle(state);
     }
 
     /// Frees the slots of `count` values: the receiver's step of the race in the module head.
@@ -436,7 +430,10 @@ impl<T> UnwindSafe for Chan<T> {}
 impl<T> RefUnwindSafe for Chan<T> {}
 
 /// Of several panics the first is the one that goes on.
-pub(super) fn keep_first(first: &mut Option<Box<dyn Any + Send>>, next: Option<Box<dyn Any + Send>>) {
+pub(super) fn keep_first(
+    first: &mut Option<Box<dyn Any + Send>>,
+    next: Option<Box<dyn Any + Send>>,
+) {
     if let Some(payload) = next {
         if first.is_none() {
             *first = Some(payload);

@@ -129,6 +129,16 @@ impl<T> Taken<T> {
         count
     }
 
+    /// For how many values there is room, with that in the queue.
+    #[cfg(test)]
+    pub(super) fn kept(&self, queue: &Queue<T>) -> usize {
+        let more = self.more.iter().chain(&queue.full);
+        let chunks = more.chain(&self.spare).chain(&queue.spare);
+        chunks.map(Chunk::capacity).sum::<usize>()
+            + self.current.capacity()
+            + queue.filling.capacity()
+    }
+
     #[cold]
     fn next_chunk(&mut self) {
         if let Some(next) = self.more.pop_front() {

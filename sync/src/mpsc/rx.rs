@@ -184,6 +184,11 @@ impl<T> Rx<T> {
         Poll::Ready(count)
     }
 
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.taken.kept(&self.chan.lock().queue)
+    }
+
     /// The waiting future goes: so does its waker.
     #[inline]
     fn stop_waiting(&mut self) {

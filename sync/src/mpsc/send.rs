@@ -12,10 +12,10 @@ use crate::wait::{self, WaitKind};
 use crate::wait_list::{WaitList, Waiter};
 
 use super::bounded::Sender;
-use super::chan::Chan;
+use super::chan::{Admission, Chan};
 use super::error::SendError;
 use super::permit::{OwnedPermit, Permit, PermitIterator};
-use super::ticket::{Reach, Ticket};
+use super::ticket::{self, Reach, Ticket};
 
 pin_project! {
     /// Future of [`Sender::send`].
@@ -26,6 +26,7 @@ pin_project! {
     pub struct Sending<'a, T> {
         #[pin]
         ticket: Ticket<&'a Chan<T>>,
+        chan: &'a Chan<T>,
         value: Option<T>,
         site: &'static Location<'static>,
     }
@@ -36,6 +37,7 @@ impl<'a, T> Sending<'a, T> {
     pub(super) fn new(chan: &'a Chan<T>, value: T, site: &'static Location<'static>) -> Self {
         Self {
             ticket: Ticket::new(chan, 1),
+            chan,
             value: Some(value),
             site,
         }
@@ -49,26 +51,49 @@ impl<T> Future for Sending<'_, T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let unit = ready!(coop::poll_proceed(cx));
         let this = self.project();
-        let Some(&chan) = this.ticket.reach().filter(|_| this.value.is_some()) else {
-            panic!("the future of mpsc::Sender::send was polled after it was ready");
-        };
-        let admitted = match this.ticket.poll(cx.waker()) {
-            Poll::Ready(admitted) => admitted,
-            Poll::Pending => {
-                wait::record(WaitKind::Send, this.site);
-                return Poll::Pending;
+        let chan = *this.chan;
+        assert!(
+            this.value.is_some(),
+            "the future of mpsc::Sender::send was polled after it was ready"
+        );
+        if !this.ticket.is_queued() {
+            // The usual way: there is room.
+            let mut state = chan.lock();
+            if chan.admit(&mut state, 1) == Admission::Granted
+                && let Some(value) = this.value.take()
+            {
+                chan.push(state, value);
+                unit.made_progress();
+                return Poll::Ready(Ok(()));
             }
-        };
-        unit.made_progress();
-        match (admitted, this.value.take()) {
-            (Ok(state), Some(value)) => {
-                chan.send_reserved(state, value);
-                Poll::Ready(Ok(()))
-            }
-            (Err(_), Some(value)) => Poll::Ready(Err(SendError(value))),
-            (_, None) => unreachable!("looked at above"),
         }
+        let sent = wait_and_send(this.ticket, chan, this.value, cx);
+        if sent.is_ready() {
+            unit.made_progress();
+        } else {
+            wait::record(WaitKind::Send, this.site);
+        }
+        sent
     }
+}
+
+/// The other way: waits for a slot, or finds the channel closed.
+#[inline(never)]
+fn wait_and_send<'a, T>(
+    ticket: Pin<&mut Ticket<&'a Chan<T>>>,
+    chan: &'a Chan<T>,
+    value: &mut Option<T>,
+    cx: &mut Context<'_>,
+) -> Poll<Result<(), SendError<T>>> {
+    let admitted = ready!(ticket.poll_wait(cx.waker()));
+    Poll::Ready(match (admitted, value.take()) {
+        (Ok(state), Some(value)) => {
+            chan.send_reserved(state, value);
+            Ok(())
+        }
+        (Err(ticket::Closed), Some(value)) => Err(SendError(value)),
+        (_, None) => unreachable!("`poll` has seen that it is there"),
+    })
 }
 
 /// Polls a ticket whose slots become a permit.
@@ -79,11 +104,18 @@ fn poll_reserve<R: Reach>(
     site: &'static Location<'static>,
 ) -> Poll<Result<(), SendError<()>>> {
     let unit = ready!(coop::poll_proceed(cx));
-    match ticket.poll(cx.waker()) {
+    let at_once = ticket.try_now().map(|admitted| admitted.map(drop));
+    let admitted = match at_once {
+        Some(admitted) => Poll::Ready(admitted),
+        None => ticket
+            .poll_wait(cx.waker())
+            .map(|admitted| admitted.map(drop)),
+    };
+    match admitted {
         // The lock is given back, the slots stay reserved.
         Poll::Ready(admitted) => {
             unit.made_progress();
-            Poll::Ready(admitted.map(drop).map_err(|_| SendError(())))
+            Poll::Ready(admitted.map_err(|ticket::Closed| SendError(())))
         }
         Poll::Pending => {
             wait::record(WaitKind::Send, site);

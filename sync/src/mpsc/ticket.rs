@@ -64,23 +64,44 @@ impl<R: Reach> Ticket<R> {
         }
     }
 
-    /// The way to the channel. `None` after `take_reach`.
-    #[inline]
-    pub(super) fn reach(&self) -> Option<&R> {
-        self.reach.as_ref()
-    }
-
     #[inline]
     pub(super) fn take_reach(self: Pin<&mut Self>) -> Option<R> {
-        if self.queued { None } else { self.project().reach.take() }
+        if self.queued {
+            None
+        } else {
+            self.project().reach.take()
+        }
     }
 
-    /// Hands the slots out, with the lock held and the slots counted as reserved, or waits for them.
+    /// Whether it waits in line, or has waited and not yet been told how it fared.
+    #[inline]
+    pub(super) fn is_queued(&self) -> bool {
+        self.queued
+    }
+
+    /// Hands the slots out if they can be had at once: with the lock held, and counted as reserved.
     ///
     /// # Panics
     /// After `take_reach`.
     #[inline]
-    pub(super) fn poll<'a>(
+    pub(super) fn try_now(&self) -> Option<Result<Guard<'_, R::Value>, Closed>> {
+        if self.queued {
+            return None;
+        }
+        let chan = reached(&self.reach);
+        let mut state = chan.lock();
+        match chan.reserve(&mut state, self.need) {
+            Admission::Granted => Some(Ok(state)),
+            Admission::Closed => Some(Err(Closed)),
+            Admission::Full => None,
+        }
+    }
+
+    /// Waits for the slots; hands them out as `try_now` does, which comes first.
+    ///
+    /// # Panics
+    /// After `take_reach`.
+    pub(super) fn poll_wait<'a>(
         self: Pin<&'a mut Self>,
         waker: &Waker,
     ) -> Poll<Result<Guard<'a, R::Value>, Closed>> {
@@ -89,14 +110,6 @@ impl<R: Reach> Ticket<R> {
         }
         let this = self.project();
         let chan = reached(this.reach);
-        let mut state = chan.lock();
-        match chan.reserve(&mut state, *this.need) {
-            Admission::Granted => return Poll::Ready(Ok(state)),
-            Admission::Closed => return Poll::Ready(Err(Closed)),
-            Admission::Full => {}
-        }
-        drop(state);
-
         // User code, without the lock; so everything is looked at once more.
         let waker = waker.clone();
         let mut state = chan.lock();
@@ -121,9 +134,8 @@ impl<R: Reach> Ticket<R> {
         unsafe { state.waiters.push(node, *this.need, waker) };
         *this.queued = true;
         if first {
-            chan.announce_waiting(&mut state);
             // The receiver may have freed slots before it was asked to come by: then this lets us in and wakes us.
-            chan.settle(state);
+            chan.announce_waiting(state);
         }
         Poll::Pending
     }

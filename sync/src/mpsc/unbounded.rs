@@ -207,7 +207,10 @@ impl<T> UnboundedReceiver<T> {
     /// Inside a task.
     #[track_caller]
     pub fn blocking_recv(&mut self) -> Option<T> {
-        forbid_in_task("UnboundedReceiver::blocking_recv", "UnboundedReceiver::recv");
+        forbid_in_task(
+            "UnboundedReceiver::blocking_recv",
+            "UnboundedReceiver::recv",
+        );
         // First without a waker: it costs an allocation.
         match self.try_recv() {
             Ok(value) => Some(value),
@@ -222,7 +225,10 @@ impl<T> UnboundedReceiver<T> {
     /// Inside a task.
     #[track_caller]
     pub fn blocking_recv_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> usize {
-        forbid_in_task("UnboundedReceiver::blocking_recv_many", "UnboundedReceiver::recv_many");
+        forbid_in_task(
+            "UnboundedReceiver::blocking_recv_many",
+            "UnboundedReceiver::recv_many",
+        );
         block_on(self.recv_many(buffer, limit))
     }
 
@@ -254,6 +260,11 @@ impl<T> UnboundedReceiver<T> {
     /// How many [`WeakUnboundedSender`]s there are.
     pub fn sender_weak_count(&self) -> usize {
         self.rx.chan().weak()
+    }
+
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.rx.kept()
     }
 
     /// Polls for the oldest value, as [`recv`](Self::recv) does. Only the waker of the latest call is kept, until a

@@ -14,7 +14,7 @@
 )]
 
 use std::marker::PhantomPinned;
-use std::mem;
+use std::mem::{self, MaybeUninit};
 use std::ptr;
 use std::task::Waker;
 
@@ -33,7 +33,9 @@ pub(super) enum Stage {
 
 /// One sender's place in the list.
 pub(super) struct Node {
-    links: UnsafeCell<Links>,
+    /// Nothing until it is pushed for the first time: most sends do not wait. After it has left the list there is no
+    /// waker in it, so nothing to be dropped.
+    links: UnsafeCell<MaybeUninit<Links>>,
     _pinned: PhantomPinned,
 }
 
@@ -53,27 +55,23 @@ unsafe impl Sync for Node {}
 impl Node {
     pub(super) fn new() -> Self {
         Self {
-            links: UnsafeCell::new(Links {
-                prev: ptr::null(),
-                next: ptr::null(),
-                waker: None,
-                need: 0,
-                stage: Stage::Waiting,
-            }),
+            links: UnsafeCell::new(MaybeUninit::uninit()),
             _pinned: PhantomPinned,
         }
     }
 }
 
 /// # Safety
-/// `node` is alive, and the caller holds the lock of its channel. `f` does not call this.
+/// `node` is alive and was pushed, and the caller holds the lock of its channel. `f` does not call this.
 #[inline]
 unsafe fn links<R>(node: *const Node, f: impl FnOnce(&mut Links) -> R) -> R {
     // SAFETY: the caller's.
     let node = unsafe { &*node };
     node.links.with_mut(|links| {
         // SAFETY: the caller's: the lock makes us the only ones.
-        f(unsafe { &mut *links })
+        let links = unsafe { &mut *links };
+        // SAFETY: the caller's: the first `push` has written it.
+        f(unsafe { links.assume_init_mut() })
     })
 }
 
@@ -115,16 +113,19 @@ impl Waiters {
     /// `node` is in no list. It stays where it is until it has left this one: by `pop`, or by `remove`.
     pub(super) unsafe fn push(&mut self, node: *const Node, need: usize, waker: Waker) {
         let before = self.tail;
-        // SAFETY: the caller's: a node in no list is its owner's, who holds the lock.
-        unsafe {
-            links(node, |links| {
-                links.prev = before;
-                links.next = ptr::null();
-                links.waker = Some(waker);
-                links.need = need;
-                links.stage = Stage::Waiting;
+        // SAFETY: the caller's.
+        let pushed = unsafe { &*node };
+        pushed.links.with_mut(|links| {
+            // SAFETY: the caller's: a node in no list is its owner's, who holds the lock.
+            let links = unsafe { &mut *links };
+            links.write(Links {
+                prev: before,
+                next: ptr::null(),
+                waker: Some(waker),
+                need,
+                stage: Stage::Waiting,
             });
-        }
+        });
         if before.is_null() {
             self.head = node;
         } else {
