@@ -18,6 +18,7 @@ extern crate self as rt;
 
 mod blocking;
 mod context;
+pub mod future;
 #[cfg(feature = "hyper")]
 pub mod hyper;
 #[doc(hidden)]
@@ -54,6 +55,10 @@ pub mod sync {
     pub use rt_sync::oneshot;
 }
 
+pub use crate::future::{
+    ReturnWhen, as_completed, for_each_concurrent, gather, map_concurrent, map_concurrent_unordered,
+    shield, try_for_each_concurrent, try_gather, wait, wait_until,
+};
 pub use crate::runtime::{
     block_in_place, bridge, spawn, spawn_blocking, spawn_compute, spawn_pinned, try_bridge,
 };

@@ -30,6 +30,7 @@ use syn::spanned::Spanned;
 
 use self::parse::{Branch, Select};
 pub(crate) use self::parse::{biased, root};
+use self::pattern::Look;
 use crate::tree;
 
 /// More branches than that have no bit left in the widest mask.
@@ -135,7 +136,9 @@ fn write(select: &Select) -> TokenStream {
         #[allow(unused_mut)]
         let mut #disabled: #mask = 0;
         #(#preconditions)*
-        let #output = {
+        // A handler may take a part of it by `ref mut`.
+        #[allow(unused_mut)]
+        let mut #output = {
             #(#futures_of)*
             let mut #futures = #support::pin!(#tree);
             #support::poll_fn(move |cx: &mut #support::Context<'_>| {
@@ -181,11 +184,11 @@ fn poll(
         .map(|(index, branch)| {
             let (variant, field, bit) = (&variants[index], &fields[index], &bits[index]);
             let found = quote!(return #support::Poll::Ready(#out::#variant(#value)););
-            let check = match pattern::without_bindings(&branch.pattern) {
+            let check = match pattern::look(&branch.pattern, &quote!(#value)) {
                 None => found,
-                Some(pattern) => quote! {
+                Some(Look { at, pattern }) => quote! {
                     #[allow(unused_variables, non_snake_case)]
-                    match &#value {
+                    match #at {
                         #pattern => { #found }
                         #[allow(unreachable_patterns)]
                         _ => {}

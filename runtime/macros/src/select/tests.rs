@@ -5,6 +5,7 @@ use syn::parse::Parser;
 use syn::{Pat, Result};
 
 use super::parse::Select;
+use super::pattern::Look;
 use super::{MOST, pattern};
 
 /// The complaint about `input`, with the source text that it stands at.
@@ -169,12 +170,16 @@ fn biased_is_a_word_only_in_front_of_a_semicolon() {
     assert_eq!(name.branches.len(), 1);
 }
 
-/// The pattern for the look, without spaces; empty if there is none.
+/// The look at `v`, without spaces; empty if there is none.
 fn look(input: &str) -> String {
     let pattern = Pat::parse_multi_with_leading_vert.parse_str(input).unwrap();
-    pattern::without_bindings(&pattern)
-        .map(|tokens| quote!(#tokens).to_string().replace(' ', ""))
-        .unwrap_or_default()
+    match pattern::look(&pattern, &quote!(v)) {
+        None => String::new(),
+        Some(Look { at, pattern }) => {
+            let code = quote!(#at: #pattern).to_string();
+            code.replace(' ', "")
+        }
+    }
 }
 
 #[test]
@@ -187,20 +192,29 @@ fn the_look_binds_nothing_by_move() {
         ("(_, ..)", ""),
         ("&_", ""),
         ("x @ _", ""),
-        // These may be constants.
-        ("x", "x"),
-        ("None", "None"),
-        ("Some(mut x)", "Some(x)"),
-        ("Ok(ref mut x)", "Ok(x)"),
-        ("Some(&x)", "Some(x)"),
-        ("&mut Some(5)", "Some(5)"),
-        ("x @ Some(_)", "x@Some(_)"),
-        ("Ok(mut n @ 1..=5)", "Ok(n@1..=5)"),
-        ("Ok(mut x) | Err(x)", "Ok(x)|Err(x)"),
-        ("Point { mut x, ref y, z: mut w, .. }", "Point{x,y,z:w,..}"),
-        ("[mut a, .., ref b]", "[a,..,b]"),
-        ("[a @ .., 3]", "[a@..,3]"),
-        ("(mut a | a)", "(a|a)"),
+        // This may be a constant.
+        ("x", "&v:x"),
+        ("None", "v:None"),
+        ("FIVE", "v:FIVE"),
+        (r#""yes" | "no""#, r#"v:"yes"|"no""#),
+        ("Some(_)", "v:Some(_)"),
+        ("Some(&6)", "v:Some(&6)"),
+        ("Point { x: 1, .. }", "v:Point{x:1,..}"),
+        ("Some(mut x)", "&v:Some(x)"),
+        ("Ok(ref mut x)", "&v:Ok(x)"),
+        ("Some(&x)", "&v:Some(x)"),
+        ("&mut Some(x)", "&v:Some(x)"),
+        ("x @ Some(_)", "&v:x@Some(_)"),
+        ("Ok(mut n @ 1..=5)", "&v:Ok(n@1..=5)"),
+        ("Ok(mut x) | Err(mut x)", "&v:Ok(x)|Err(x)"),
+        (
+            "Point { mut x, ref y, z: mut w, .. }",
+            "&v:Point{x,y,z:w,..}",
+        ),
+        ("[mut a, .., ref b]", "&v:[a,..,b]"),
+        ("[a @ .., 3]", "&v:[a@..,3]"),
+        ("(mut a | a)", "&v:(a|a)"),
+        ("m!()", "&v:m!()"),
     ] {
         assert_eq!(look(pattern), expected, "{pattern}");
     }
