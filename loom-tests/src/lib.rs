@@ -1,3 +1,5 @@
 //! Loom models of every protocol between threads of `rt`, one file per structure in `tests/`.
 
 pub mod scheduler;
+#[cfg(not(rt_loom))]
+pub mod stress;

@@ -8,12 +8,15 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
 use std::sync::Arc as StdArc;
+use std::time::Duration;
 
 use rt::internals::scheduler::{LiveTasks, Park};
 use rt::internals::task::{
-    Header, Meta, NewTask, PanicReport, Runnable, Schedule, new_task, spawn_listed,
+    Header, Meta, NewTask, PanicReport, Runnable, Schedule, TaskRef, member_on, new_task,
+    spawn_listed,
 };
-use rt::task::JoinHandle;
+use rt::task::group::GroupOutput;
+use rt::task::{JoinHandle, TaskGroup};
 use rt_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
 use rt_sync::primitive::cell::UnsafeCell;
 use rt_sync::primitive::{Arc, Mutex};
@@ -96,6 +99,23 @@ impl Scheduler {
         task.handle
     }
 
+    /// Spawns a child of a group, in no list. `None`: the group takes no more.
+    pub fn spawn_into<F, E>(
+        &self,
+        group: &TaskGroup<E>,
+        future: F,
+    ) -> Option<JoinHandle<<F::Output as GroupOutput<E>>::Value>>
+    where
+        F: Future + Send + 'static,
+        F::Output: GroupOutput<E>,
+        <F::Output as GroupOutput<E>>::Value: 'static,
+        E: Send + 'static,
+    {
+        let task = member_on(group, future, self.clone())?;
+        self.push(task.runnable);
+        Some(task.handle)
+    }
+
     /// Puts a `Runnable` into the queue.
     pub fn push(&self, task: Runnable) {
         self.0.ready.lock().push_back(task);
@@ -171,6 +191,9 @@ impl Schedule for Scheduler {
     fn is_closed(&self) -> bool {
         self.0.closed.load(Relaxed)
     }
+
+    /// There is no clock here: a graceful cancel is the request alone.
+    fn abort_after(&self, _task: TaskRef, _grace: Duration) {}
 
     fn task_panicked(&self, report: &StdArc<PanicReport>, _handle_alive: bool) {
         panic!("no task here panics: {report:?}");

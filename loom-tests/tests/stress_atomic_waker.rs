@@ -2,46 +2,13 @@
 #![cfg(not(rt_loom))]
 
 use std::future::poll_fn;
-use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, mpsc};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
-use std::time::Duration;
+use std::task::{Poll, Waker};
+use std::thread::{self};
 
+use rt_loom_tests::stress::{Unpark, block_on_with_new_wakers, limited};
 use rt_sync::AtomicWaker;
-
-fn limited(body: impl FnOnce() + Send + 'static) {
-    let (done, end) = mpsc::channel();
-    let worker = thread::spawn(move || {
-        body();
-        done.send(()).unwrap();
-    });
-    match end.recv_timeout(Duration::from_secs(60)) {
-        Err(mpsc::RecvTimeoutError::Timeout) => panic!("a wake is lost: not over after 60 s"),
-        _ => worker.join().unwrap(),
-    }
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// A waker of its own for every poll, so that each registration replaces the one before.
-fn block_on_with_new_wakers<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    loop {
-        let waker = Waker::from(Arc::new(Unpark(thread::current())));
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return output;
-        }
-        thread::park();
-    }
-}
 
 fn many_wakers_one_waiter(register: fn(&AtomicWaker, &Waker)) {
     const ROUNDS: usize = 20_000;

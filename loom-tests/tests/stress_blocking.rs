@@ -1,47 +1,13 @@
 //! The stress twin of `blocking.rs`: real threads and closures that only end if each has a thread of its own.
 #![cfg(not(rt_loom))]
 
-use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Barrier};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::thread::{self};
 use std::time::Duration;
 
 use rt::internals::blocking::{Config, Pool};
-
-fn limited(body: impl FnOnce() + Send + 'static) {
-    let (done, end) = mpsc::channel();
-    let worker = thread::spawn(move || {
-        body();
-        let _ = done.send(());
-    });
-    if end.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
-        eprintln!("a closure is lost: not over after 60 s");
-        process::abort();
-    }
-    worker.join().unwrap();
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    let mut future = std::pin::pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return output;
-        }
-        thread::park();
-    }
-}
+use rt_loom_tests::stress::{block_on, limited};
 
 fn config(max_threads: usize, keep_alive: Duration) -> Config {
     let mut config = Config::blocking();

@@ -2,29 +2,12 @@
 //! The stress twin of `driver_lock.rs`: a sitter that sleeps in a real selector, helpers that turn it, and threads that
 //! unpark the sitter. A wake-up that a helper took away shows as a hang.
 
-use std::io::{self, Write as _};
-use std::process;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
 
 use rt::internals::scheduler::{DriverLock, Park};
 use rt_io::driver::{Driver, Woken};
-
-fn limited(body: impl FnOnce() + Send + 'static) {
-    let (done, end) = mpsc::channel();
-    let worker = thread::spawn(move || {
-        body();
-        let _ = done.send(());
-    });
-    if end.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
-        // Not by a macro, whose output the test harness would keep.
-        let _ = writeln!(io::stderr(), "an unpark is lost: not over after 60 s");
-        process::abort();
-    }
-    worker.join().unwrap();
-}
+use rt_loom_tests::stress::limited;
 
 /// One piece of work at a time, so that each sleep depends on its own unpark.
 #[test]

@@ -2,31 +2,15 @@
 //! The stress twin of `idle.rs`: eight workers with real sleeps, two spawners, and tasks that need several workers at
 //! once, so that a task left lying is a hang.
 
-use std::io::{self, Write as _};
-use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self};
 use std::sync::{Arc, Barrier};
 use std::thread;
-use std::time::Duration;
 
 use crossbeam_deque::{Injector, Steal};
 
 use rt::internals::scheduler::{Idle, Park, Rest};
-
-fn limited(body: impl FnOnce() + Send + 'static) {
-    let (done, end) = mpsc::channel();
-    let worker = thread::spawn(move || {
-        body();
-        let _ = done.send(());
-    });
-    if end.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
-        // Not by a macro, whose output the test harness would keep.
-        let _ = writeln!(io::stderr(), "a task is left lying: not over after 60 s");
-        process::abort();
-    }
-    worker.join().unwrap();
-}
+use rt_loom_tests::stress::limited;
 
 enum Task {
     /// Ends when as many tasks as the barrier holds run at once.

@@ -2,32 +2,15 @@
 //! The stress twin of `next_slot.rs`: an owner that puts and takes, against a rescuer at the slot and a thief at the
 //! queue, which is a real deque.
 
-use std::io::{self, Write as _};
-use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
 
 use crossbeam_deque::{Steal, Worker};
 
 use rt::internals::scheduler::NextSlot;
 use rt_loom_tests::scheduler::Scheduler;
-
-fn limited(body: impl FnOnce() + Send + 'static) {
-    let (done, end) = mpsc::channel();
-    let worker = thread::spawn(move || {
-        body();
-        let _ = done.send(());
-    });
-    if end.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
-        // Not by a macro, whose output the test harness would keep.
-        let _ = writeln!(io::stderr(), "a task is lost: not over after 60 s");
-        process::abort();
-    }
-    worker.join().unwrap();
-}
+use rt_loom_tests::stress::limited;
 
 /// Each task runs once, whoever gets it.
 #[test]

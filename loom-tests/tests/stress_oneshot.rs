@@ -4,45 +4,13 @@
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
-use std::time::Duration;
+use std::task::Context;
+use std::thread::{self};
 
+use rt_loom_tests::stress::{Unpark, block_on_with_new_wakers, limited};
 use rt_sync::oneshot::{Receiver, Sender, channel};
 
 const ROUNDS: usize = 50_000;
-
-fn limited(body: impl FnOnce() + Send + 'static) {
-    let (done, end) = mpsc::channel();
-    let worker = thread::spawn(move || {
-        body();
-        done.send(()).unwrap();
-    });
-    match end.recv_timeout(Duration::from_secs(60)) {
-        Err(mpsc::RecvTimeoutError::Timeout) => panic!("a wake is lost: not over after 60 s"),
-        _ => worker.join().unwrap(),
-    }
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// A waker of its own for every poll, so that each registration replaces the one before.
-fn block_on<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    loop {
-        let waker = Waker::from(Arc::new(Unpark(thread::current())));
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return output;
-        }
-        thread::park();
-    }
-}
 
 struct Value {
     round: Box<usize>,
@@ -90,7 +58,7 @@ fn every_value_is_received() {
         |_, sender, value| assert!(sender.send(value).is_ok()),
         |round, receiver| {
             let value = if round % 2 == 0 {
-                block_on(receiver)
+                block_on_with_new_wakers(receiver)
             } else {
                 receiver.blocking_recv()
             };
@@ -104,7 +72,7 @@ fn every_value_is_dropped_once_when_the_receiver_goes() {
     race(
         |_, sender, value| drop(sender.send(value)),
         |round, mut receiver| {
-            let waker = Waker::from(Arc::new(Unpark(thread::current())));
+            let waker = Unpark::waker();
             let mut cx = Context::from_waker(&waker);
             if round % 3 > 0 {
                 drop(pin!(&mut receiver).poll(&mut cx));
@@ -121,7 +89,7 @@ fn every_value_is_dropped_once_when_the_receiver_goes() {
 fn the_sender_is_told_that_the_receiver_goes() {
     race(
         |_, mut sender, value| {
-            block_on(sender.closed());
+            block_on_with_new_wakers(sender.closed());
             assert!(sender.send(value).is_err());
         },
         |_, receiver| drop(receiver),
@@ -132,6 +100,6 @@ fn the_sender_is_told_that_the_receiver_goes() {
 fn the_receiver_is_told_that_the_sender_goes() {
     race(
         |_, sender, _| drop(sender),
-        |_, receiver| assert!(block_on(receiver).is_err()),
+        |_, receiver| assert!(block_on_with_new_wakers(receiver).is_err()),
     );
 }

@@ -1,30 +1,14 @@
 #![cfg(not(rt_loom))]
 //! The stress twin of `park.rs` and `root_flag.rs`: real sleeps, in both beds by turns, and real wakers.
 
-use std::io::{self, Write as _};
-use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rt::internals::scheduler::{Park, RootFlag, Wakeup};
-
-fn limited(body: impl FnOnce() + Send + 'static) {
-    let (done, end) = mpsc::channel();
-    let worker = thread::spawn(move || {
-        body();
-        let _ = done.send(());
-    });
-    if end.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
-        // Not by a macro, whose output the test harness would keep.
-        let _ = writeln!(io::stderr(), "an unpark is lost: not over after 60 s");
-        process::abort();
-    }
-    worker.join().unwrap();
-}
+use rt_loom_tests::stress::limited;
 
 /// Remembers a wake, as an eventfd does.
 #[derive(Default)]

@@ -5,36 +5,18 @@
 #![cfg(not(rt_loom))]
 
 use std::future::{pending, poll_fn};
-use std::io::{self, Write as _};
 use std::pin::{Pin, pin};
-use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::SeqCst};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self};
 use std::sync::{Arc, Barrier};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::task::{Context, Poll, Waker};
+use std::thread::{self};
 use std::time::Duration;
 
 use rt::runtime::{Builder, Handle, Runtime};
 use rt::task::{AbortHandle, JoinError, JoinHandle, yield_now};
+use rt_loom_tests::stress::{Unpark, limited};
 use rt_sync::AtomicWaker;
-
-fn limited(body: impl FnOnce() + Send + 'static) {
-    let (done, end) = mpsc::channel();
-    let worker = thread::spawn(move || {
-        body();
-        let _ = done.send(());
-    });
-    if end.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
-        // Not by a macro, whose output the test harness would keep.
-        let _ = writeln!(
-            io::stderr(),
-            "a task or a wake is lost: not over after 60 s"
-        );
-        process::abort();
-    }
-    worker.join().unwrap();
-}
 
 fn workers(number: usize) -> Runtime {
     Builder::new_multi_thread()
@@ -47,18 +29,10 @@ fn current_thread() -> Runtime {
     Builder::new_current_thread().build().expect("a runtime")
 }
 
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
 /// Waits on a thread that belongs to no runtime.
 fn wait<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let waker = Unpark::waker();
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
             return output;

@@ -4,54 +4,15 @@
 //! Several threads run what is ready, others wake, abort, await and drop handles. Each future counts its drop.
 
 use std::future::poll_fn;
-use std::io::{self, Write as _};
-use std::pin::pin;
-use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
-use std::time::Duration;
+use std::sync::mpsc::{self};
+use std::task::{Poll, Waker};
+use std::thread::{self};
 
 use rt::task::JoinHandle;
 use rt_loom_tests::scheduler::Scheduler;
-
-fn limited(body: impl FnOnce() + Send + 'static) {
-    let (done, end) = mpsc::channel();
-    let worker = thread::spawn(move || {
-        body();
-        let _ = done.send(());
-    });
-    if end.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
-        // Not by a macro, whose output the test harness would keep.
-        let _ = writeln!(
-            io::stderr(),
-            "a task or a wake is lost: not over after 60 s"
-        );
-        process::abort();
-    }
-    worker.join().unwrap();
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return output;
-        }
-        thread::park();
-    }
-}
+use rt_loom_tests::stress::{block_on, limited};
 
 struct CountDrop(Arc<AtomicUsize>);
 

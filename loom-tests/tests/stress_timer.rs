@@ -4,32 +4,13 @@
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
-use std::task::{Context, Wake, Waker};
-use std::thread::{self, Thread};
+use std::task::{Context, Waker};
+use std::thread::{self};
 use std::time::{Duration, Instant as RealInstant};
 
 use rt::internals::time::{Clock, Outcome, Timer, Timers};
 use rt::time::Instant;
-
-fn limited(body: impl FnOnce() + Send + 'static) {
-    let (done, end) = mpsc::channel();
-    let worker = thread::spawn(move || {
-        body();
-        done.send(()).unwrap();
-    });
-    match end.recv_timeout(Duration::from_secs(60)) {
-        Err(mpsc::RecvTimeoutError::Timeout) => panic!("a timer is lost: not over after 60 s"),
-        _ => worker.join().unwrap(),
-    }
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
+use rt_loom_tests::stress::{Unpark, limited};
 
 struct Random(u64);
 
@@ -101,7 +82,7 @@ impl Owner {
 }
 
 fn wait(timers: &Arc<Timers>, mut timer: Pin<&mut Timer>, deadline: Instant) {
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let waker = Unpark::waker();
     let mut cx = Context::from_waker(&waker);
     while timer.as_mut().poll_on(timers, &mut cx, deadline) == Outcome::Pending {
         thread::park();
@@ -122,7 +103,7 @@ fn no_timer_is_lost_or_early() {
                     for _ in 0..3000 {
                         let mut timer = Box::pin(Timer::new());
                         let mut deadline = Instant::now() + random.micros(500);
-                        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+                        let waker = Unpark::waker();
                         let mut cx = Context::from_waker(&waker);
                         let _ = timer.as_mut().poll_on(&timers, &mut cx, deadline);
                         for _ in 0..random.below(4) {
@@ -183,7 +164,7 @@ fn closing_ends_every_timer() {
                 .map(|_| {
                     let timers = owner.timers.clone();
                     thread::spawn(move || {
-                        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+                        let waker = Unpark::waker();
                         let mut cx = Context::from_waker(&waker);
                         let never = Instant::now() + Duration::from_secs(3600);
                         let mut timer = Box::pin(Timer::new());
