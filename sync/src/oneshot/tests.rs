@@ -1,10 +1,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::task::{Context, Poll};
 
 use super::*;
+use crate::coop;
 use crate::testing::{Probe, limited, once};
+use crate::wait::{self, WaitKind};
 
 fn poll<F: Future + Unpin>(future: &mut F, probe: &Arc<Probe>) -> Poll<F::Output> {
     let waker = probe.waker();
@@ -276,4 +279,28 @@ fn a_poll_after_the_end_says_so() {
     sender.send(()).unwrap();
     assert!(poll(&mut receiver, &Probe::new()).is_ready());
     let _ = poll(&mut receiver, &Probe::new());
+}
+
+#[test]
+fn blocking_recv_panics_inside_a_task() {
+    let (_sender, receiver) = channel::<u8>();
+    let saved = coop::start();
+    let inside = catch_unwind(AssertUnwindSafe(|| receiver.blocking_recv()));
+    coop::restore(saved);
+    let message = inside.unwrap_err();
+    assert!(
+        message
+            .downcast_ref::<String>()
+            .unwrap()
+            .contains("inside a task")
+    );
+}
+
+#[test]
+fn bounds() {
+    fn send_and_sync<T: Send + Sync>() {}
+    // What is sent need not be `Sync`.
+    send_and_sync::<Sender<std::cell::Cell<u8>>>();
+    send_and_sync::<Receiver<std::cell::Cell<u8>>>();
+    send_and_sync::<Closed<'static, std::cell::Cell<u8>>>();
 }
