@@ -1,0 +1,160 @@
+//! Models of `broadcast`: values against who waits, who is late, who goes; and the end.
+#![cfg(rt_loom)]
+
+use std::sync::Arc as StdArc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use loom::future::block_on;
+use loom::thread;
+
+use rt_sync::broadcast::channel;
+use rt_sync::broadcast::error::{RecvError, TryRecvError};
+
+fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.max_branches = 20_000;
+    model.check(body);
+}
+
+/// Counts what is alive of it.
+#[derive(Debug)]
+struct Value(u32, StdArc<AtomicUsize>);
+
+impl Value {
+    fn new(n: u32, alive: &StdArc<AtomicUsize>) -> Self {
+        alive.fetch_add(1, SeqCst);
+        Self(n, alive.clone())
+    }
+}
+
+impl Clone for Value {
+    fn clone(&self) -> Self {
+        Self::new(self.0, &self.1)
+    }
+}
+
+impl Drop for Value {
+    fn drop(&mut self) {
+        self.1.fetch_sub(1, SeqCst);
+    }
+}
+
+/// One receives while values are sent and the sender goes: all of them, in order, then the end.
+#[test]
+fn send_and_the_end_against_recv() {
+    model(2, || {
+        let (sender, mut receiver) = channel(2);
+        let sending = thread::spawn(move || {
+            assert!(sender.send(1).is_ok());
+            assert!(sender.send(2).is_ok());
+        });
+        assert_eq!(block_on(receiver.recv()), Ok(1));
+        assert_eq!(block_on(receiver.recv()), Ok(2));
+        assert_eq!(block_on(receiver.recv()), Err(RecvError::Closed));
+        sending.join().unwrap();
+    });
+}
+
+/// The value that a receiver is after is overwritten: it gets it, or is told of exactly as many as it does not get.
+#[test]
+fn overwriting_against_recv() {
+    model(2, || {
+        let (sender, mut receiver) = channel(1);
+        let sending = thread::spawn(move || {
+            for value in 0..2 {
+                assert!(sender.send(value).is_ok());
+            }
+        });
+        let mut next = 0;
+        loop {
+            match block_on(receiver.recv()) {
+                Ok(value) => {
+                    assert_eq!(value, next);
+                    next += 1;
+                }
+                Err(RecvError::Lagged(missed)) => {
+                    assert!(missed > 0);
+                    next += missed;
+                }
+                Err(RecvError::Closed) => break,
+            }
+        }
+        assert_eq!(next, 2);
+        sending.join().unwrap();
+    });
+}
+
+/// Two receivers take the same value: both get it, whoever is the last, and nothing of it is left.
+#[test]
+fn two_receivers_take_one_value() {
+    model(3, || {
+        let alive = StdArc::new(AtomicUsize::new(0));
+        let (sender, mut first) = channel(1);
+        let mut second = sender.subscribe();
+        assert!(sender.send(Value::new(7, &alive)).is_ok());
+        let taking = thread::spawn(move || second.try_recv().expect("it was sent").0);
+        let value = first.try_recv().expect("it was sent");
+        assert_eq!(value.0, 7);
+        assert_eq!(taking.join().unwrap(), 7);
+        drop(value);
+        assert_eq!(alive.load(SeqCst), 0);
+        assert!(sender.is_empty());
+    });
+}
+
+/// A receiver goes while a value is sent: the value is dropped with it, or refused.
+#[test]
+fn the_last_receiver_goes_against_send() {
+    model(3, || {
+        let alive = StdArc::new(AtomicUsize::new(0));
+        let (sender, receiver) = channel(1);
+        let value = Value::new(1, &alive);
+        let going = thread::spawn(move || drop(receiver));
+        drop(sender.send(value));
+        going.join().unwrap();
+        assert_eq!(alive.load(SeqCst), 0);
+        block_on(sender.closed());
+        assert!(sender.is_empty());
+    });
+}
+
+/// One receiver takes what another leaves behind, while the value is overwritten.
+#[test]
+fn a_receiver_that_goes_against_one_that_takes_and_one_that_sends() {
+    model(2, || {
+        let alive = StdArc::new(AtomicUsize::new(0));
+        let (sender, mut first) = channel(1);
+        let second = sender.subscribe();
+        assert!(sender.send(Value::new(1, &alive)).is_ok());
+        let going = thread::spawn(move || drop(second));
+        let value = Value::new(2, &alive);
+        let sending = thread::spawn(move || assert!(sender.send(value).is_ok()));
+        match first.try_recv() {
+            Ok(value) => assert!(value.0 <= 2),
+            Err(TryRecvError::Lagged(missed)) => assert_eq!(missed, 1),
+            Err(other) => panic!("{other}"),
+        }
+        going.join().unwrap();
+        sending.join().unwrap();
+        drop(first);
+        assert_eq!(alive.load(SeqCst), 0);
+    });
+}
+
+/// A weak sender becomes a sender while the last one goes: then the channel is open, or it stays closed.
+#[test]
+fn upgrade_against_the_last_sender() {
+    model(3, || {
+        let (sender, mut receiver) = channel(1);
+        let weak = sender.downgrade();
+        let going = thread::spawn(move || drop(sender));
+        if let Some(sender) = weak.upgrade() {
+            assert!(sender.send(1).is_ok());
+            drop(sender);
+            assert_eq!(block_on(receiver.recv()), Ok(1));
+        }
+        assert_eq!(block_on(receiver.recv()), Err(RecvError::Closed));
+        going.join().unwrap();
+    });
+}

@@ -1,0 +1,124 @@
+//! Models of `watch`: a version against who looks and waits, the end, and the last receiver.
+#![cfg(rt_loom)]
+
+use std::task::{Context, Poll, Waker};
+
+use loom::future::block_on;
+use loom::thread;
+
+use rt_sync::watch::{Sender, channel};
+
+fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.max_branches = 20_000;
+    model.check(body);
+}
+
+/// A receiver waits while a value is sent: it is told, and finds that value.
+#[test]
+fn send_against_changed() {
+    model(3, || {
+        let (sender, mut receiver) = channel(0);
+        let sending = thread::spawn(move || {
+            sender.send_replace(1);
+            sender
+        });
+        block_on(receiver.changed()).expect("the sender is alive");
+        assert_eq!(*receiver.borrow(), 1);
+        assert!(!receiver.has_changed().unwrap());
+        drop(sending.join().unwrap());
+    });
+}
+
+/// Two values are sent and the sender goes: the receiver sees the last one, then the end.
+#[test]
+fn values_and_the_end_against_changed() {
+    model(2, || {
+        let (sender, mut receiver) = channel(0);
+        let sending = thread::spawn(move || {
+            sender.send_replace(1);
+            sender.send_replace(2);
+        });
+        let mut last = 0;
+        while block_on(receiver.changed()).is_ok() {
+            let value = *receiver.borrow_and_update();
+            assert!(value > last || value == 2);
+            last = value;
+        }
+        assert_eq!(last, 2);
+        sending.join().unwrap();
+    });
+}
+
+/// A value is sent while it is borrowed: the version that a borrow counts as seen is that of the value it shows.
+#[test]
+fn send_against_borrow_and_update() {
+    model(3, || {
+        let (sender, mut receiver) = channel(0);
+        let sending = thread::spawn(move || {
+            sender.send_replace(1);
+            sender
+        });
+        let value = receiver.borrow_and_update();
+        let (shown, changed) = (*value, value.has_changed());
+        drop(value);
+        assert_eq!(shown == 1, changed);
+        let sender = sending.join().unwrap();
+        assert_eq!(receiver.has_changed().unwrap(), shown == 0);
+        drop(sender);
+    });
+}
+
+/// Two senders at the same time: the receiver sees the second of the two at last, and two versions.
+#[test]
+fn two_senders_against_wait_for() {
+    model(2, || {
+        let (sender, mut receiver) = channel(0);
+        let add = |sender: Sender<i32>| thread::spawn(move || sender.send_modify(|sum| *sum += 1));
+        let threads = [add(sender.clone()), add(sender)];
+        assert_eq!(*block_on(receiver.wait_for(|sum| *sum == 2)).unwrap(), 2);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert!(block_on(receiver.changed()).is_err());
+    });
+}
+
+/// Both receivers go while the sender waits for that, and sends.
+#[test]
+fn the_last_receiver_against_closed() {
+    model(2, || {
+        let (sender, receiver) = channel(0);
+        let other = receiver.clone();
+        let going = thread::spawn(move || drop(other));
+        drop(receiver);
+        block_on(sender.closed());
+        assert!(sender.send(1).is_err());
+        going.join().unwrap();
+    });
+}
+
+/// A future that waits is dropped while a value is sent: the value is still unseen afterwards.
+#[test]
+fn a_dropped_future_against_send() {
+    model(3, || {
+        let (sender, mut receiver) = channel(0);
+        let sending = thread::spawn(move || {
+            sender.send_replace(1);
+            sender
+        });
+        let seen = {
+            let mut changed = Box::pin(receiver.changed());
+            matches!(
+                changed
+                    .as_mut()
+                    .poll(&mut Context::from_waker(Waker::noop())),
+                Poll::Ready(Ok(()))
+            )
+        };
+        let sender = sending.join().unwrap();
+        assert_eq!(receiver.has_changed().unwrap(), !seen);
+        drop(sender);
+    });
+}
