@@ -52,9 +52,22 @@ pub mod io {
 
 /// Channels and locks. More of them come with the next version.
 pub mod sync {
-    pub use rt_sync::oneshot;
+    pub use rt_sync::mutex::{
+        MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard, TryLockError,
+    };
+    pub use rt_sync::rwlock::{
+        OwnedRwLockMappedWriteGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock,
+        RwLockMappedWriteGuard, RwLockReadGuard, RwLockWriteGuard,
+    };
+    pub use rt_sync::semaphore::{
+        AcquireError, BoundedPermit, BoundedSemaphore, CapacityLimiter, CapacityToken,
+        OwnedBoundedPermit, OwnedCapacityToken, OwnedSemaphorePermit, ReleaseError, Semaphore,
+        SemaphorePermit, TryAcquireError,
+    };
+    pub use rt_sync::{mutex, oneshot, rwlock, semaphore};
 }
 
+pub use crate::blocking::{SpawnBlockingLimited, spawn_blocking_limited};
 pub use crate::future::{
     ReturnWhen, as_completed, for_each_concurrent, gather, map_concurrent, map_concurrent_unordered,
     shield, try_for_each_concurrent, try_gather, wait, wait_until,

@@ -19,6 +19,7 @@
 //! either end, and one clock read for the age of the closure.
 
 mod config;
+mod limited;
 mod pool;
 mod running;
 pub mod tickets;
@@ -27,6 +28,7 @@ pub use self::config::{Config, Inhibit, Later, Run, Start};
 pub use self::config::{
     DEFAULT_EAGER_PER_CORE, DEFAULT_KEEP_ALIVE, DEFAULT_MAX_THREADS, DEFAULT_PACE,
 };
+pub use self::limited::{SpawnBlockingLimited, spawn_blocking_limited};
 pub use self::pool::{Metrics, Pool};
 pub use self::running::Running;
 
