@@ -11,6 +11,13 @@ mod no_timer;
 pub(crate) use self::no_timer::Timer;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
+pub mod thread;
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[path = "no_thread.rs"]
+pub mod thread;
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) mod udp;
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]

@@ -131,6 +131,16 @@ impl Builder {
         self
     }
 
+    /// Sets how many spare workers may stand in when every worker is stuck in a poll that blocks or computes; as many as
+    /// workers without it, and zero means that the runtime stalls then.
+    ///
+    /// They are called one by one while no worker makes a turn for some milliseconds and tasks wait, and go when a worker
+    /// is back. The current-thread flavour has none: nothing of it ever runs elsewhere.
+    pub fn max_spare_threads(&mut self, number: usize) -> &mut Self {
+        self.config.max_spare_threads = Some(number);
+        self
+    }
+
     /// Sets how many tasks a busy worker polls at most before it looks at its sockets and timers; 61 without it. It
     /// looks after about 100 µs in any case. Zero counts as one.
     pub fn event_interval(&mut self, polls: u32) -> &mut Self {

@@ -44,6 +44,8 @@ pub(crate) struct Config {
     pub(crate) on_thread_park: Option<Hook>,
     pub(crate) on_thread_unpark: Option<Hook>,
     pub(crate) shutdown_grace: Duration,
+    /// `None`: as many as workers.
+    pub(crate) max_spare_threads: Option<usize>,
     pub(crate) unhandled_panic: UnhandledPanic,
 }
 
@@ -59,8 +61,14 @@ impl Config {
             on_thread_park: None,
             on_thread_unpark: None,
             shutdown_grace: SHUTDOWN_GRACE,
+            max_spare_threads: None,
             unhandled_panic: UnhandledPanic::Report,
         }
+    }
+
+    /// The most spare workers of a runtime with so many workers.
+    pub(crate) fn most_spares(&self, workers: usize) -> usize {
+        self.max_spare_threads.unwrap_or(workers)
     }
 
     /// The name of the next thread: the user's, or one that tells what the thread does.

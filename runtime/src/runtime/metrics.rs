@@ -23,6 +23,15 @@ pub struct RuntimeMetrics {
     pub unparks: u64,
     /// Times that a thread turned the selector or the timers of another seat, whose own thread was held up.
     pub helps: u64,
+    /// Times that a spare worker was called, since every worker was stuck in a poll.
+    pub hand_offs: u64,
+    /// Spare workers at work now.
+    pub spare_threads: usize,
+    /// The longest time that a selector with sockets was seen unattended, to a tick of the monitor (1 to 2 ms). How late a
+    /// blocked worker made the sockets that are registered with it.
+    pub selector_age_max: Duration,
+    /// The longest time that tasks were seen to wait in the queue of a worker that made no turn, to a tick of the monitor.
+    pub ready_age_max: Duration,
     /// The pool of `spawn_blocking`.
     pub blocking: PoolMetrics,
     /// The pool of `spawn_compute`.
@@ -109,6 +118,10 @@ impl RuntimeMetrics {
             remote_schedules: shared.remote_schedules.get(),
             unparks: shared.unparks.get(),
             helps: shared.helps.get(),
+            hand_offs: shared.hand_offs.get(),
+            spare_threads: shared.monitor.spares(),
+            selector_age_max: shared.monitor.selector_age_max(),
+            ready_age_max: shared.monitor.ready_age_max(),
             blocking: PoolMetrics::of(&shared.blocking),
             compute: PoolMetrics::of(&shared.compute),
         }

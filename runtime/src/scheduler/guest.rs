@@ -13,6 +13,7 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context as TaskContext, Poll, Waker};
 
 use rt_sync::coop;
@@ -55,6 +56,7 @@ impl Shared {
             let Some(core) = seat.sit() else {
                 unreachable!("a free seat has its core");
             };
+            seat.works.store(false, Relaxed);
             root.sit(&seat);
             let cx = Context::new(self.clone(), Phase::Polling);
             cx.sitting.replace(Some(Sitting {

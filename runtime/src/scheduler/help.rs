@@ -39,17 +39,20 @@ impl Seat {
         self.selected_at.store(self.shared.stamp(at), Relaxed);
     }
 
+    /// Nanoseconds since anybody looked at its selector.
+    pub(super) fn selector_age(&self, now: Instant) -> u64 {
+        self.shared
+            .stamp(now)
+            .saturating_sub(self.selected_at.load(Relaxed))
+    }
+
     /// Turns selector and timers in the sitter's stead, if it has not for a while; what becomes ready is woken on this
     /// thread. Whether anything was.
     pub(super) fn help(&self, now: Instant) -> bool {
         if self.wakeup.park.is_parked() {
             return false;
         }
-        let age = self
-            .shared
-            .stamp(now)
-            .saturating_sub(self.selected_at.load(Relaxed));
-        if u128::from(age) < AFTER.as_nanos() {
+        if u128::from(self.selector_age(now)) < AFTER.as_nanos() {
             return false;
         }
         let mut woken = false;

@@ -2,7 +2,10 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
+
+use rt_io::thread::ThreadId;
 
 use super::lend::take_back;
 use super::shutdown::{self, Latch};
@@ -97,7 +100,9 @@ fn work(seat: &Arc<Seat>) {
     let _selector = rt_io::context::enter(seat.wakeup.selector.get().cloned(), true);
     let _timers = time::current::enter(seat.timers.clone());
     let mut core = seat.sit_when_free();
+    let this = ThreadId::current().as_raw();
     loop {
+        seat.sitter.store(this, Relaxed);
         cx.sitting.replace(Some(Sitting {
             seat: seat.clone(),
             core,

@@ -2,7 +2,8 @@
 //!
 //! Stand-ins are spare threads of the runtime, started when needed, kept for a while afterwards. They also serve guest
 //! seats whose thread has left `block_on` while sockets or timers were registered with them; the next `block_on` asks for
-//! such a seat back (`Seats::recall`), so that they do not grow in number.
+//! such a seat back (`Seats::recall`), so that they do not grow in number. And they work while every worker is stuck
+//! (`spare.rs`).
 //!
 //! # What happens to the seat
 //! The core goes to the stand-in whole. The thread that lent it goes on without a seat: a task that it wakes goes to
@@ -14,9 +15,11 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
+
+use rt_io::thread::ThreadId;
 
 use super::guest::leave_guest;
 use super::shutdown;
@@ -140,6 +143,7 @@ struct StandIn<'a> {
 impl Root for StandIn<'_> {
     fn turn(&mut self, cx: &Context) -> bool {
         self.seat.is_guest()
+            && !self.seat.works.load(Relaxed)
             && !self.seat.has_sources()
             && self.seat.next.is_empty()
             && cx
@@ -157,6 +161,7 @@ impl Root for StandIn<'_> {
 fn stand_in(job: Job) {
     let Job { seat, core } = job;
     let cx = Context::new(seat.shared.clone(), Phase::Polling);
+    seat.sitter.store(ThreadId::current().as_raw(), Relaxed);
     cx.sitting.replace(Some(Sitting {
         seat: seat.clone(),
         core,
@@ -169,6 +174,9 @@ fn stand_in(job: Job) {
         shutdown::end_seat(&cx, &seat, false);
     }
     cx.lent.take();
+    if exit != Exit::Lent {
+        seat.works.store(false, Relaxed);
+    }
     // Without a core the seat was lent once more, and is its stand-in's.
     let Some(sitting) = cx.sitting.take() else {
         return;

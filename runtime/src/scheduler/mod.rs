@@ -22,7 +22,8 @@
 //! looks at neither, since the N workers are the capacity; but they steal from it. A worker that is about to sleep, and
 //! the monitor, turn the selector and the timers of a seat that has not done so for a while (`help.rs`). A task that blocks its thread on
 //! purpose lends the seat to a stand-in (`lend.rs`). The monitor (`monitor.rs`) wakes helpers for a seat that is stuck,
-//! and gives a stand-in to a guest seat whose thread has left while sockets or timers are registered with it.
+//! calls spare workers when all are (`spare.rs`), and gives a stand-in to a guest seat whose thread has left while sockets
+//! or timers are registered with it.
 //!
 //! # Bounds
 //! With polls that take t each, a socket, a timer or an injected task on a busy seat is looked at after at most
@@ -49,6 +50,7 @@ mod rest;
 pub(crate) mod seat;
 mod seats;
 pub(crate) mod shutdown;
+mod spare;
 mod worker;
 
 use std::fmt;
@@ -108,6 +110,8 @@ pub(crate) struct Shared {
     pub(crate) unparks: metrics::Count,
     /// Times that somebody turned the selector or the timers of another seat, with effect.
     pub(crate) helps: metrics::Count,
+    /// Times that a spare worker was called, since every worker was stuck.
+    pub(crate) hand_offs: metrics::Count,
 }
 
 impl Shared {
@@ -147,6 +151,7 @@ impl Shared {
                 remote_schedules: metrics::Count::default(),
                 unparks: metrics::Count::default(),
                 helps: metrics::Count::default(),
+                hand_offs: metrics::Count::default(),
                 clock,
                 config,
             }

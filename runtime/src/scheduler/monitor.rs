@@ -6,6 +6,8 @@
 //! - a task in its next slot, which no thief can reach, is moved to the injector;
 //! - a backlog in its queue, or in the injector, wakes a worker, in case the seat had no occasion to do so.
 //!
+//! If no worker has turned, a spare worker is called (`spare.rs`).
+//!
 //! And it gives a stand-in to guest seats whose thread has left `block_on` while sockets or timers were registered.
 //!
 //! The current-thread flavour has no monitor: there nothing of the runtime runs on another thread.
@@ -13,15 +15,19 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::lend::Job;
+use super::spare::SpareWorkers;
 use super::{Seat, Shared, launch};
 
 /// Between two looks. A worker that is stuck delays its next slot by one to two of these.
 const TICK: Duration = Duration::from_millis(2);
+
+/// The same while some seat is stuck: its sockets are served once a tick.
+const STUCK_TICK: Duration = Duration::from_millis(1);
 
 /// Looks with every worker asleep before the monitor sleeps as well: a server with a request now and then does not pay
 /// for waking it each time.
@@ -35,6 +41,12 @@ pub(crate) struct Monitor {
     closed: AtomicBool,
     /// A guest seat was left with sources registered.
     guests: AtomicBool,
+    /// Spare workers at work.
+    spares: AtomicUsize,
+    /// The longest time, in ns, that the monitor has seen a selector with registrations unattended.
+    selector_age_max: AtomicU64,
+    /// Likewise, that a queue with tasks in it has been without a turn.
+    ready_age_max: AtomicU64,
 }
 
 impl Monitor {
@@ -45,7 +57,29 @@ impl Monitor {
             condvar: Condvar::new(),
             closed: AtomicBool::new(false),
             guests: AtomicBool::new(false),
+            spares: AtomicUsize::new(0),
+            selector_age_max: AtomicU64::new(0),
+            ready_age_max: AtomicU64::new(0),
         }
+    }
+
+    /// Spare workers at work.
+    pub(crate) fn spares(&self) -> usize {
+        self.spares.load(Relaxed)
+    }
+
+    pub(super) fn set_spares(&self, number: usize) {
+        self.spares.store(number, Relaxed);
+    }
+
+    /// See [`RuntimeMetrics`](crate::runtime::RuntimeMetrics).
+    pub(crate) fn selector_age_max(&self) -> Duration {
+        Duration::from_nanos(self.selector_age_max.load(Relaxed))
+    }
+
+    /// See [`RuntimeMetrics`](crate::runtime::RuntimeMetrics).
+    pub(crate) fn ready_age_max(&self) -> Duration {
+        Duration::from_nanos(self.ready_age_max.load(Relaxed))
     }
 
     /// A worker woke up: one load unless the monitor sleeps.
@@ -54,6 +88,19 @@ impl Monitor {
         if self.asleep.load(Relaxed) && self.asleep.swap(false, SeqCst) {
             drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
             self.condvar.notify_one();
+        }
+    }
+
+    /// Notes how long a seat that is stuck has left its selector and its tasks alone.
+    fn note_ages(&self, seat: &Seat, now: Instant, stuck_since: Instant) {
+        if seat.registrations() > 0 {
+            self.selector_age_max
+                .fetch_max(seat.selector_age(now), Relaxed);
+        }
+        if !seat.stealer.is_empty() || !seat.next.is_empty() {
+            let age = now.saturating_duration_since(stuck_since).as_nanos();
+            self.ready_age_max
+                .fetch_max(u64::try_from(age).unwrap_or(u64::MAX), Relaxed);
         }
     }
 
@@ -71,7 +118,7 @@ impl Monitor {
     }
 
     /// Waits for a tick, or until woken if `idle`. `false`: the runtime closed.
-    fn wait(&self, idle: bool, look: impl Fn() -> bool) -> bool {
+    fn wait(&self, idle: bool, tick: Duration, look: impl Fn() -> bool) -> bool {
         let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         if idle {
             self.asleep.store(true, SeqCst);
@@ -87,11 +134,29 @@ impl Monitor {
         } else if !self.closed.load(SeqCst) {
             drop(
                 self.condvar
-                    .wait_timeout(guard, TICK)
+                    .wait_timeout(guard, tick)
                     .unwrap_or_else(PoisonError::into_inner),
             );
         }
         !self.closed.load(SeqCst)
+    }
+}
+
+/// A seat as it was when the monitor last saw a change.
+pub(super) struct Watched {
+    turn: u32,
+    pub(super) since: Instant,
+    /// What its thread had computed when all were first seen stuck: see `spare.rs`.
+    pub(super) ran: Option<Duration>,
+}
+
+impl Watched {
+    fn new(turn: u32, since: Instant) -> Self {
+        Self {
+            turn,
+            since,
+            ran: None,
+        }
     }
 }
 
@@ -103,20 +168,42 @@ pub(super) fn start(shared: &Arc<Shared>) -> io::Result<()> {
 
 fn watch(shared: &Arc<Shared>) {
     let mut seats = shared.seats.snapshot();
-    let mut turns: HashMap<usize, u32> = HashMap::new();
+    let mut watched: HashMap<usize, Watched> = HashMap::new();
     let mut quiet = 0;
+    let mut stuck = 0;
+    let mut spares = SpareWorkers::default();
     loop {
         let busy = || seats.iter().any(|seat| is_awake(seat)) || shared.monitor.guests.load(SeqCst);
         quiet = if busy() { 0 } else { quiet + 1 };
-        if !shared.monitor.wait(quiet > IDLE_TICKS, busy) {
+        let tick = if stuck > 0 { STUCK_TICK } else { TICK };
+        // Spare workers that look after themselves are no reason to stay awake, but they have to be sent away.
+        let idle = quiet > IDLE_TICKS && shared.monitor.spares() == 0;
+        if !shared.monitor.wait(idle, tick, busy) {
             return;
         }
         shared.seats.refresh(&mut seats);
+        let now = Instant::now();
+        let (mut workers_turn, mut spares_turn) = (false, false);
+        stuck = 0;
         for seat in seats.iter() {
             let turn = seat.turn.load(Relaxed);
-            if turns.insert(seat.index, turn) == Some(turn) && is_awake(seat) {
-                rescue(shared, seat);
+            let before = watched.get(&seat.index);
+            if let Some(before) = before
+                && before.turn == turn
+                && is_awake(seat)
+            {
+                stuck += 1;
+                shared.monitor.note_ages(seat, now, before.since);
+                rescue(shared, seat, now);
+            } else {
+                watched.insert(seat.index, Watched::new(turn, now));
+                workers_turn |= !seat.is_guest();
+                spares_turn |= seat.works.load(Relaxed);
             }
+        }
+        spares.look(shared, now, workers_turn);
+        if !workers_turn && !spares_turn {
+            spares.consider(shared, now, &seats, &mut watched);
         }
         if shared.monitor.guests.load(SeqCst) {
             serve_guests(shared);
@@ -129,8 +216,8 @@ fn is_awake(seat: &Seat) -> bool {
     !seat.wakeup.park.is_parked() && !seat.is_free()
 }
 
-fn rescue(shared: &Shared, seat: &Seat) {
-    seat.help(Instant::now());
+fn rescue(shared: &Shared, seat: &Seat, now: Instant) {
+    seat.help(now);
     if let Some(task) = seat.next.take() {
         shared.inject(task);
     } else if (!seat.stealer.is_empty() || !shared.injector.is_empty()) && shared.idle.has_sleeper()

@@ -7,10 +7,12 @@
 //! first, so that nobody wakes a worker that is awake (it was the commonest needless wake); then come events, timers,
 //! the own queue; and only then the reason for which it was woken.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use super::idle::Rest;
 use super::seat::Seat;
+use super::spare::LOOK;
 use super::worker::{Loop, Root, WAKE_COST, retry};
 use crate::context::Phase;
 use crate::runtime::config::call;
@@ -19,7 +21,7 @@ use crate::task::Runnable;
 /// Likewise what a steal costs that nobody asked for: the thief's caches know nothing of the task and its socket.
 const STEAL_COST: u64 = 50_000;
 
-/// See [`Loop::before_abandoned`]: as often as the monitor looks on the other flavour.
+/// See [`Loop::before_a_look`]: as often as the monitor looks on the other flavour.
 const ABANDONED: Duration = Duration::from_millis(2);
 
 impl Loop<'_> {
@@ -42,6 +44,11 @@ impl Loop<'_> {
         self.learn(now);
         if self.help_others(now) {
             return self.share();
+        }
+        if self.seat.works.load(Relaxed)
+            && let Some(work) = self.search()
+        {
+            return self.found(work, false);
         }
         let mut searching = false;
         loop {
@@ -103,7 +110,7 @@ impl Loop<'_> {
             return;
         }
         // Published before the park word is set: an earlier timer inserted from now on unparks.
-        let deadline = self.before_abandoned(self.seat.timers.before_park());
+        let deadline = self.before_a_look(self.seat.timers.before_park());
         self.seat.counters.parks.add(1);
         if selecting {
             self.select(deadline, true);
@@ -115,16 +122,21 @@ impl Loop<'_> {
     /// When to wake up at the latest, if timers alone would say `deadline`.
     ///
     /// On the current-thread flavour no stand-in serves the seat of a guest who has left sockets or timers behind. While
-    /// others are in `block_on` one of them looks after it each [`ABANDONED`] (`help.rs`).
-    fn before_abandoned(&self, deadline: Option<Instant>) -> Option<Instant> {
+    /// others are in `block_on` one of them looks after it each [`ABANDONED`] (`help.rs`). A spare worker looks after the
+    /// stuck.
+    fn before_a_look(&self, deadline: Option<Instant>) -> Option<Instant> {
         let shared = &self.seat.shared;
-        if !shared.is_current_thread()
-            || self.seats.len() == 1
-            || !shared.seats.any_free(Seat::has_sources)
+        let after = if self.seat.works.load(Relaxed) {
+            LOOK
+        } else if shared.is_current_thread()
+            && self.seats.len() > 1
+            && shared.seats.any_free(Seat::has_sources)
         {
+            ABANDONED
+        } else {
             return deadline;
-        }
-        let soon = Instant::now() + ABANDONED;
+        };
+        let soon = Instant::now() + after;
         Some(deadline.map_or(soon, |deadline| deadline.min(soon)))
     }
 
@@ -142,7 +154,7 @@ impl Loop<'_> {
 
     /// Before it sleeps, a worker looks after seats that are held up. `true`: there is something to do now.
     fn help_others(&self, now: Instant) -> bool {
-        if self.seat.idle_index.is_none() {
+        if !self.takes_any() {
             return false;
         }
         self.cx.phase.set(Phase::Dispatching);

@@ -60,6 +60,10 @@ pub(crate) struct Seat {
     pub(crate) selected_at: AtomicU64,
     /// Set when the owner wants its seat back from a stand-in.
     pub(crate) wanted: AtomicBool,
+    /// The thread that sits, as the system numbers it, if it is one of the runtime's own; else zero, or whoever sat before.
+    pub(crate) sitter: AtomicU32,
+    /// A guest seat whose sitter takes whatever task there is, as a worker does: see `spare.rs`.
+    pub(crate) works: AtomicBool,
     /// The core, while nobody sits.
     resting: Mutex<Option<Box<Core>>>,
     returned: Condvar,
@@ -289,6 +293,8 @@ impl Seat {
             mean_poll: AtomicU64::new(super::worker::FIRST_GUESS),
             selected_at: AtomicU64::new(0),
             wanted: AtomicBool::new(false),
+            sitter: AtomicU32::new(0),
+            works: AtomicBool::new(false),
             resting: Mutex::new(Some(Box::new(core))),
             returned: Condvar::new(),
         }))

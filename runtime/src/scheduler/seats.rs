@@ -108,8 +108,12 @@ impl Seats {
     /// A guest seat that a stand-in gives back for it, if that happens soon.
     pub(crate) fn recall(&self) -> Option<Arc<Seat>> {
         let mut guests = self.guests();
-        // The last one: the others are served as well as this one.
-        let asked = guests.served.pop()?;
+        // The last one: the others are served as well as this one. Not a spare worker, who is needed where it is.
+        let place = guests
+            .served
+            .iter()
+            .rposition(|seat| !seat.works.load(Ordering::Relaxed))?;
+        let asked = guests.served.remove(place);
         guests.waiting += 1;
         drop(guests);
         asked.wanted.store(true, Ordering::SeqCst);
@@ -138,6 +142,15 @@ impl Seats {
         let seat = guests.free.remove(place);
         guests.served.push(seat.clone());
         Some(seat)
+    }
+
+    /// A seat on which a stand-in sits and for which `which` holds.
+    pub(crate) fn served(&self, which: impl Fn(&Seat) -> bool) -> Option<Arc<Seat>> {
+        self.guests()
+            .served
+            .iter()
+            .find(|seat| which(seat))
+            .cloned()
     }
 
     /// A guest lends its seat to a stand-in.

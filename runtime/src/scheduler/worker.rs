@@ -122,6 +122,9 @@ impl<'a> Loop<'a> {
                 return Exit::Lent;
             };
             if turn.full || turn.deferred {
+                if !turn.full && self.seat.registrations() > 0 {
+                    self.seat.note_selected(Instant::now());
+                }
                 self.select_now();
             } else if !root.is_ready() {
                 self.rest(root);
@@ -234,7 +237,7 @@ impl<'a> Loop<'a> {
             None
         };
         pinned.or_else(|| {
-            if self.takes_injected() {
+            if self.takes_any() {
                 self.steal_injected(core)
             } else {
                 None
@@ -261,10 +264,10 @@ impl<'a> Loop<'a> {
         }
     }
 
-    /// Whether this seat looks at the injector: guests of the multi-thread flavour do not.
+    /// Whether this seat takes whatever task there is: guests of the multi-thread flavour do not.
     #[inline]
-    fn takes_injected(&self) -> bool {
-        self.seat.idle_index.is_some()
+    pub(super) fn takes_any(&self) -> bool {
+        self.seat.idle_index.is_some() || self.seat.works.load(Relaxed)
     }
 
     pub(super) fn steal_injected(&self, core: &Core) -> Option<Runnable> {
