@@ -1,4 +1,4 @@
-//! A pair of connected streams in memory.
+//! A pair of connected streams in memory, and one direction of it alone.
 //!
 //! # What it guarantees
 //! What one end writes the other end reads, in order, with at most `max_buf` bytes under way in each direction: a
@@ -17,6 +17,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 
 use futures_io::{AsyncRead, AsyncWrite};
+use futures_lite::io::{ReadHalf, WriteHalf};
 use rt_sync::coop;
 use rt_sync::primitive::{Arc, Mutex};
 use rt_sync::wait::{self, WaitKind};
@@ -52,10 +53,6 @@ pub struct DuplexStream {
 #[must_use]
 #[track_caller]
 pub fn duplex(max_buf: usize) -> (DuplexStream, DuplexStream) {
-    assert!(
-        max_buf > 0,
-        "a duplex pipe of 0 bytes can never carry anything: give it at least 1"
-    );
     let site = Location::caller();
     let (one, two) = (Arc::new(Pipe::new(max_buf)), Arc::new(Pipe::new(max_buf)));
     let left = DuplexStream {
@@ -88,73 +85,130 @@ impl Drop for DuplexStream {
 
 impl DuplexStream {
     /// Hands what has arrived, at most `room` bytes of it, to `take`, which says how many bytes it took.
+    #[cfg(any(feature = "tokio-io", feature = "hyper"))]
     pub(crate) fn poll_read_with(
         &self,
         cx: &mut Context<'_>,
         room: usize,
-        mut take: impl FnMut(&mut VecDeque<u8>) -> usize,
+        take: impl FnMut(&mut VecDeque<u8>) -> usize,
     ) -> Poll<io::Result<usize>> {
-        if room == 0 {
-            return Poll::Ready(Ok(0));
-        }
-        self.incoming
-            .poll_with(cx, Side::Reader, self.site, |state| {
-                if state.bytes.is_empty() {
-                    return state.closed.then_some((Ok(0), false));
-                }
-                let taken = take(&mut state.bytes);
-                Some((Ok(taken), taken > 0))
-            })
-    }
-
-    fn poll_write_with(
-        &self,
-        cx: &mut Context<'_>,
-        empty: bool,
-        mut put: impl FnMut(&mut VecDeque<u8>, usize) -> usize,
-    ) -> Poll<io::Result<usize>> {
-        if empty {
-            return Poll::Ready(Ok(0));
-        }
-        let max = self.outgoing.max;
-        self.outgoing
-            .poll_with(cx, Side::Writer, self.site, |state| {
-                if state.closed {
-                    return Some((Err(broken_pipe()), false));
-                }
-                let room = max - state.bytes.len();
-                (room > 0).then(|| {
-                    let put = put(&mut state.bytes, room);
-                    (Ok(put), put > 0)
-                })
-            })
+        self.incoming.poll_read_with(cx, self.site, room, take)
     }
 }
 
-impl AsyncRead for DuplexStream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        self.poll_read_with(cx, buf.len(), |bytes| read_both(bytes, buf))
-    }
+/// One direction alone, made by [`simplex`]: what is written to it can be read from it.
+pub struct SimplexStream {
+    pipe: Pipe,
+    site: &'static Location<'static>,
+}
 
-    fn poll_read_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &mut [IoSliceMut<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let room = bufs.iter().map(|buf| buf.len()).sum();
-        self.poll_read_with(cx, room, |bytes| {
-            let mut taken = 0;
-            for buf in &mut *bufs {
-                taken += read_both(bytes, buf);
+/// Makes a pipe that holds at most `max_buf` bytes; the halves may go to different tasks.
+///
+/// Closing the writing half ends the stream. Dropping it does not, for the halves share the pipe: close it.
+///
+/// # Panics
+/// If `max_buf` is 0.
+///
+/// # Examples
+/// ```
+/// use rt_io::util::{AsyncReadExt, AsyncWriteExt, simplex};
+///
+/// # futures_lite::future::block_on(async {
+/// let (mut reader, mut writer) = simplex(64);
+/// writer.write_all(b"ping").await?;
+/// writer.shutdown().await?;
+/// let mut got = String::new();
+/// reader.read_to_string(&mut got).await?;
+/// assert_eq!(got, "ping");
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
+#[must_use]
+#[track_caller]
+pub fn simplex(max_buf: usize) -> (ReadHalf<SimplexStream>, WriteHalf<SimplexStream>) {
+    futures_lite::io::split(SimplexStream::new_unsplit(max_buf))
+}
+
+impl SimplexStream {
+    /// The pipe in one piece; see [`simplex`].
+    ///
+    /// # Panics
+    /// If `max_buf` is 0.
+    #[must_use]
+    #[track_caller]
+    pub fn new_unsplit(max_buf: usize) -> SimplexStream {
+        SimplexStream {
+            pipe: Pipe::new(max_buf),
+            site: Location::caller(),
+        }
+    }
+}
+
+impl fmt::Debug for SimplexStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimplexStream")
+            .field("site", &self.site)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The traits for a type that reads from one pipe and writes to one.
+macro_rules! impl_stream {
+    ($stream:ty, $incoming:ident, $outgoing:ident) => {
+        impl AsyncRead for $stream {
+            fn poll_read(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buf: &mut [u8],
+            ) -> Poll<io::Result<usize>> {
+                self.$incoming
+                    .poll_read_with(cx, self.site, buf.len(), |bytes| read_both(bytes, buf))
             }
-            taken
-        })
-    }
+
+            fn poll_read_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                bufs: &mut [IoSliceMut<'_>],
+            ) -> Poll<io::Result<usize>> {
+                let room = bufs.iter().map(|buf| buf.len()).sum();
+                self.$incoming.poll_read_with(cx, self.site, room, |bytes| {
+                    bufs.iter_mut().map(|buf| read_both(bytes, buf)).sum()
+                })
+            }
+        }
+
+        impl AsyncWrite for $stream {
+            fn poll_write(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buf: &[u8],
+            ) -> Poll<io::Result<usize>> {
+                self.$outgoing
+                    .poll_write(cx, self.site, &[IoSlice::new(buf)])
+            }
+
+            fn poll_write_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                bufs: &[IoSlice<'_>],
+            ) -> Poll<io::Result<usize>> {
+                self.$outgoing.poll_write(cx, self.site, bufs)
+            }
+
+            fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Poll::Ready(Ok(()))
+            }
+
+            fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                self.$outgoing.close(Side::Writer);
+                Poll::Ready(Ok(()))
+            }
+        }
+    };
 }
+
+impl_stream!(DuplexStream, incoming, outgoing);
+impl_stream!(SimplexStream, pipe, pipe);
 
 /// Reads out of both halves of the ring.
 fn read_both(bytes: &mut VecDeque<u8>, buf: &mut [u8]) -> usize {
@@ -168,50 +222,10 @@ fn read_both(bytes: &mut VecDeque<u8>, buf: &mut [u8]) -> usize {
     taken
 }
 
-impl AsyncWrite for DuplexStream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.poll_write_with(cx, buf.is_empty(), |bytes, room| {
-            let part = &buf[..buf.len().min(room)];
-            bytes.extend(part);
-            part.len()
-        })
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let empty = bufs.iter().all(|buf| buf.is_empty());
-        self.poll_write_with(cx, empty, |bytes, room| {
-            let mut left = room;
-            for buf in bufs {
-                let part = &buf[..buf.len().min(left)];
-                bytes.extend(part);
-                left -= part.len();
-            }
-            room - left
-        })
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.outgoing.close(Side::Writer);
-        Poll::Ready(Ok(()))
-    }
-}
-
 fn broken_pipe() -> io::Error {
     io::Error::new(
         io::ErrorKind::BrokenPipe,
-        "write to a duplex stream that was closed or whose other end is gone",
+        "write to a stream in memory that was closed or whose other end is gone",
     )
 }
 
@@ -238,11 +252,63 @@ struct State {
 }
 
 impl Pipe {
+    #[track_caller]
     fn new(max: usize) -> Self {
+        assert!(
+            max > 0,
+            "a pipe of 0 bytes can never carry anything: give it at least 1"
+        );
         Self {
             state: Mutex::new(State::default()),
             max,
         }
+    }
+
+    /// Hands what has arrived, at most `room` bytes of it, to `take`, which says how many bytes it took.
+    fn poll_read_with(
+        &self,
+        cx: &mut Context<'_>,
+        site: &'static Location<'static>,
+        room: usize,
+        mut take: impl FnMut(&mut VecDeque<u8>) -> usize,
+    ) -> Poll<io::Result<usize>> {
+        if room == 0 {
+            return Poll::Ready(Ok(0));
+        }
+        self.poll_with(cx, Side::Reader, site, |state| {
+            if state.bytes.is_empty() {
+                return state.closed.then_some((Ok(0), false));
+            }
+            let taken = take(&mut state.bytes);
+            Some((Ok(taken), taken > 0))
+        })
+    }
+
+    /// Writes as much as there is room for.
+    fn poll_write(
+        &self,
+        cx: &mut Context<'_>,
+        site: &'static Location<'static>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if bufs.iter().all(|buf| buf.is_empty()) {
+            return Poll::Ready(Ok(0));
+        }
+        self.poll_with(cx, Side::Writer, site, |state| {
+            if state.closed {
+                return Some((Err(broken_pipe()), false));
+            }
+            let room = self.max - state.bytes.len();
+            (room > 0).then(|| {
+                let mut left = room;
+                for buf in bufs {
+                    let part = &buf[..buf.len().min(left)];
+                    state.bytes.extend(part);
+                    left -= part.len();
+                }
+                (Ok(room - left), left < room)
+            })
+        })
     }
 
     /// Runs `attempt` on the state. `None` means that it cannot proceed: then the task is kept as waiting. The flag

@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::BufMut;
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::SockRef;
 
@@ -174,6 +175,15 @@ impl TcpStream {
     /// `WouldBlock` if nothing is there.
     pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.io.try_io(Interest::READABLE, |mut io| io.read(buf))
+    }
+
+    /// [`try_read`](Self::try_read) into a buffer such as a `Vec<u8>` or a `BytesMut`, which grows where it can.
+    ///
+    /// # Errors
+    /// As [`try_read`](Self::try_read).
+    pub fn try_read_buf<B: BufMut>(&self, buf: &mut B) -> io::Result<usize> {
+        self.io
+            .try_io(Interest::READABLE, |io| crate::util::buf::recv(io, buf))
     }
 
     /// Reads what is there into several buffers, without waiting.

@@ -38,7 +38,7 @@ use crate::net::readiness_methods::readiness_methods;
 /// ```
 #[derive(Debug)]
 pub struct UnixDatagram {
-    io: Registered<net::UnixDatagram>,
+    pub(in crate::net) io: Registered<net::UnixDatagram>,
 }
 
 impl UnixDatagram {

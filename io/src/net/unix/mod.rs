@@ -9,6 +9,7 @@ mod address;
 mod datagram;
 mod halves;
 mod listener;
+mod socket;
 mod stream;
 mod ucred;
 
@@ -19,5 +20,6 @@ pub use std::os::unix::net::SocketAddr;
 pub use self::datagram::UnixDatagram;
 pub use self::halves::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, WriteHalf};
 pub use self::listener::{Accept, UnixListener};
+pub use self::socket::UnixSocket;
 pub use self::stream::UnixStream;
 pub use self::ucred::UCred;

@@ -14,6 +14,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::BufMut;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
@@ -78,10 +79,18 @@ impl UnixStream {
     /// # Cancel safety
     /// As [`connect`](Self::connect).
     pub async fn connect_addr(addr: &SocketAddr) -> io::Result<UnixStream> {
-        let raw = address::raw(addr)?;
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket =
             rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        Self::connect_socket(socket, addr).await
+    }
+
+    /// Connects a non-blocking socket.
+    pub(super) async fn connect_socket(
+        socket: OwnedFd,
+        addr: &SocketAddr,
+    ) -> io::Result<UnixStream> {
+        let raw = address::raw(addr)?;
         let (mut pause, longest) = CONNECT_PAUSES;
         loop {
             match rustix::net::connect(&socket, &raw) {
@@ -187,6 +196,15 @@ impl UnixStream {
     /// `WouldBlock` if nothing is there; those of `recv`.
     pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.io.try_io(Interest::READABLE, |mut io| io.read(buf))
+    }
+
+    /// [`try_read`](Self::try_read) into a buffer such as a `Vec<u8>` or a `BytesMut`, which grows where it can.
+    ///
+    /// # Errors
+    /// As [`try_read`](Self::try_read).
+    pub fn try_read_buf<B: BufMut>(&self, buf: &mut B) -> io::Result<usize> {
+        self.io
+            .try_io(Interest::READABLE, |io| crate::util::buf::recv(io, buf))
     }
 
     /// [`try_read`](Self::try_read) into several buffers.
