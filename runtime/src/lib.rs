@@ -64,7 +64,7 @@ pub mod sync {
         OwnedBoundedPermit, OwnedCapacityToken, OwnedSemaphorePermit, ReleaseError, Semaphore,
         SemaphorePermit, TryAcquireError,
     };
-    pub use rt_sync::{mutex, oneshot, rwlock, semaphore};
+    pub use rt_sync::{mpsc, mutex, oneshot, rwlock, semaphore};
 }
 
 pub use crate::blocking::{SpawnBlockingLimited, spawn_blocking_limited};

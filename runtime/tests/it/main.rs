@@ -18,6 +18,7 @@ mod local;
 mod local_runtime;
 mod locks;
 mod macros;
+mod mpsc;
 mod pains_closures;
 mod pains_costs;
 mod pains_ends;
