@@ -5,6 +5,21 @@ use std::path::PathBuf;
 
 pub use crate::sys::stack::{Thread, capture, symbolise};
 
+/// Reads the debug information of the program, on a thread that gives way to others, so that the first
+/// [`symbolise`] does not have to.
+pub fn warm_up() {
+    be_nice();
+    let here: fn() = warm_up;
+    drop(symbolise(&[here as usize + 1]));
+}
+
+/// Makes this thread give way to others.
+pub fn be_nice() {
+    #[cfg(target_os = "linux")]
+    // Fails where a sandbox forbids it.
+    let _ = rustix::process::setpriority_process(None, 10);
+}
+
 /// A function on a stack.
 #[derive(Debug, Clone)]
 pub struct Frame {

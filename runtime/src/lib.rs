@@ -18,6 +18,7 @@ extern crate self as rt;
 
 mod blocking;
 mod context;
+mod debug;
 pub mod future;
 #[cfg(feature = "hyper")]
 pub mod hyper;

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::config::Config;
-use super::{Runtime, UnhandledPanic, workers};
+use super::{Report, Runtime, UnhandledPanic, workers};
 use crate::blocking;
+use crate::debug;
 use crate::scheduler::{Shared, launch};
 
 /// Collects what a [`Runtime`] is to be like.
@@ -162,6 +163,61 @@ impl Builder {
         self
     }
 
+    /// Hands every [`Report`] of this runtime to `hook` instead of writing it to standard error: panics that nobody
+    /// retrieves, and in [debug mode](Self::debug) tasks that block, deadlocks and more.
+    ///
+    /// The hook is called on whatever thread noticed the thing, with no lock held, and should not take long. A panic in it
+    /// goes no further. There are at most ten reports of one kind and place in ten seconds; the rest is counted
+    /// ([`Report::missed`]).
+    pub fn on_report(&mut self, hook: impl Fn(&Report) + Send + Sync + 'static) -> &mut Self {
+        self.config.on_report = Some(Arc::new(hook));
+        self
+    }
+
+    /// Turns debug mode on or off: the runtime tells who blocks its threads, and more.
+    ///
+    /// Without this call the environment variable `RT_DEBUG` decides (`1` or `0`); without that, builds with debug
+    /// assertions do what costs little, and others nothing. What is reported, each as a [`Report`]:
+    ///
+    /// - **Slow polls**: a poll that takes longer than [`slow_poll_threshold`](Self::slow_poll_threshold), while it still
+    ///   does, with task, spawn site, the place where it waited last and the stack of the blocked thread; and again at its
+    ///   end. On the current-thread flavour, where nobody is there to look, only with `debug(true)` or `RT_DEBUG=1`;
+    ///   otherwise just at the end.
+    /// - **Errors that nobody retrieves**, of tasks of [`spawn_result`](crate::task::spawn_result).
+    /// - **Objects of one runtime that wait in another.**
+    /// - With `debug(true)` or `RT_DEBUG=1` also **deadlocks** of `block_on`, **locks and permits granted to futures that
+    ///   nobody polls** for a second, and a **blocking pool** whose every thread waits inside `block_on`. A thread of its
+    ///   own looks for these, on both flavours; it runs no task.
+    ///
+    /// # Signals
+    /// The stack of a blocked thread is taken by sending it a real-time signal, once for each slow poll, on Linux on x86-64 and
+    /// aarch64. It is one for which the process has no handler. `SA_RESTART` is set, but the kernel does not take up these
+    /// calls again, which fail with `EINTR` in the blocked thread: `nanosleep` (`std::thread::sleep` goes on by itself),
+    /// `poll`, `select`, `epoll_wait`, `semop`, `msgrcv`, `sigtimedwait`, and calls on sockets with a timeout set
+    /// (`set_read_timeout`). Code that blocks a worker in one of these and does not expect
+    /// [`Interrupted`](io::ErrorKind::Interrupted) sees a failure that it would not see otherwise. Names and lines come from the
+    /// debug information of the program; `debug = "line-tables-only"` in a release profile is enough.
+    ///
+    /// # Examples
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = rt::runtime::Builder::new_multi_thread().debug(true).build()?;
+    /// runtime.block_on(async { /* ... */ });
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn debug(&mut self, on: bool) -> &mut Self {
+        self.config.debug = Some(on);
+        self
+    }
+
+    /// Sets from when on a poll is reported as slow in [debug mode](Self::debug); 100 ms without it. It is measured to some
+    /// milliseconds.
+    pub fn slow_poll_threshold(&mut self, threshold: Duration) -> &mut Self {
+        self.config.slow_poll_threshold = threshold;
+        self
+    }
+
     /// Sets how long dropping the runtime waits for blocking closures that still run; 2 s without it. Afterwards they
     /// are named on standard error and left behind.
     pub fn shutdown_grace(&mut self, grace: Duration) -> &mut Self {
@@ -219,6 +275,7 @@ impl Builder {
         // Shuts down what was started if the rest cannot be.
         let runtime = Runtime::from_shared(shared.clone());
         launch::start(&shared)?;
+        debug::start(&shared);
         super::entry::set_hooks();
         Ok(runtime)
     }

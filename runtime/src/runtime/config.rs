@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::UnhandledPanic;
+use crate::debug::{self, ReportHook};
 
 /// A hook on a thread's life.
 pub(crate) type Hook = Arc<dyn Fn() + Send + Sync>;
@@ -47,6 +48,10 @@ pub(crate) struct Config {
     /// `None`: as many as workers.
     pub(crate) max_spare_threads: Option<usize>,
     pub(crate) unhandled_panic: UnhandledPanic,
+    pub(crate) on_report: Option<ReportHook>,
+    /// `None`: the environment decides, and how the crate was compiled.
+    pub(crate) debug: Option<bool>,
+    pub(crate) slow_poll_threshold: Duration,
 }
 
 impl Config {
@@ -63,6 +68,9 @@ impl Config {
             shutdown_grace: SHUTDOWN_GRACE,
             max_spare_threads: None,
             unhandled_panic: UnhandledPanic::Report,
+            on_report: None,
+            debug: None,
+            slow_poll_threshold: debug::SLOW_POLL,
         }
     }
 

@@ -145,6 +145,7 @@ impl Handle {
     /// # Errors
     /// Inside a task or a root future, where blocking would stall the loop; if the runtime is closed or closes
     /// meanwhile, which drops the future; if no selector can be made.
+    #[track_caller]
     pub fn try_block_on<F: Future>(&self, future: F) -> Result<F::Output, BlockOnError> {
         let done = if size_of::<F>() > BOX_FROM {
             self.shared.block_on(Box::pin(future))

@@ -24,3 +24,4 @@ pub use self::handle::{BlockOnError, EnterGuard, Handle, RuntimeFlavor, TryCurre
 pub use self::metrics::{PoolMetrics, RuntimeMetrics, WorkerMetrics};
 pub use self::panics::UnhandledPanic;
 pub use self::runtime::Runtime;
+pub use crate::debug::{Report, ReportKind, ReportedTask};

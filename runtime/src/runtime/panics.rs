@@ -8,6 +8,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use crate::debug::ReportKind;
 use crate::scheduler::Shared;
 use crate::scheduler::shutdown;
 use crate::task::{Meta, PanicReport};
@@ -23,10 +24,10 @@ pub(crate) const GRACE: Duration = Duration::from_secs(1);
 pub enum UnhandledPanic {
     /// Nothing.
     Ignore,
-    /// Writes a line to standard error: task, spawn site, message.
+    /// [Reports](super::Builder::on_report) it: task, spawn site, message.
     #[default]
     Report,
-    /// Writes the line and shuts the runtime down: `block_on` ends with an error.
+    /// Reports it and shuts the runtime down: `block_on` ends with an error.
     ShutdownRuntime,
 }
 
@@ -68,10 +69,16 @@ pub(crate) fn unhandled(shared: &Arc<Shared>, report: &Arc<PanicReport>) {
     }
     match shared.config.unhandled_panic {
         UnhandledPanic::Ignore => {}
-        UnhandledPanic::Report => write(shared, report, "nobody retrieved the error"),
+        UnhandledPanic::Report => write(
+            shared,
+            ReportKind::UnretrievedPanic,
+            report,
+            "nobody retrieved the error",
+        ),
         UnhandledPanic::ShutdownRuntime => {
             write(
                 shared,
+                ReportKind::UnretrievedPanic,
                 report,
                 "nobody retrieved the error; the runtime shuts down",
             );
@@ -86,14 +93,15 @@ pub(crate) fn destructor_panicked(shared: &Arc<Shared>, report: &Arc<PanicReport
     if shared.config.unhandled_panic != UnhandledPanic::Ignore {
         write(
             shared,
+            ReportKind::DestructorPanic,
             report,
             "in a destructor, a waker or a callback, which cannot fail",
         );
     }
 }
 
-fn write(shared: &Shared, report: &PanicReport, why: &str) {
-    eprintln!("rt: runtime '{}': {report} ({why})", shared.name);
+fn write(shared: &Shared, kind: ReportKind, report: &PanicReport, why: &str) {
+    shared.debug.panicked(kind, report, why);
 }
 
 /// Panics whose handles are kept: looked through at shutdown.

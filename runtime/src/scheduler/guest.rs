@@ -10,19 +10,20 @@
 //! everything there.
 
 use std::future::Future;
+use std::panic::Location;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context as TaskContext, Poll, Waker};
 
-use rt_sync::coop;
+use rt_sync::{coop, wait};
 
-use super::seat::RootFlag;
 use super::shutdown;
 use super::worker::{Exit, Loop, Root};
 use super::{Seat, Shared};
 use crate::context::{self, Context, Phase, Sitting};
+use crate::debug;
 use crate::time;
 
 /// Why `block_on` cannot begin.
@@ -38,15 +39,18 @@ pub(crate) enum Refused {
 
 impl Shared {
     /// Runs `future` on this thread until it is done.
+    #[track_caller]
     pub(crate) fn block_on<F: Future>(self: &Arc<Self>, future: F) -> Result<F::Output, Refused> {
+        let site = Location::caller();
         if context::is_polling() {
             return Err(Refused::Nested);
         }
         let mut root = RootFuture {
             future: pin!(Some(future)),
-            flag: None,
+            seat: None,
             waker: Waker::noop().clone(),
             output: None,
+            site,
         };
         loop {
             if self.is_closed() {
@@ -117,26 +121,36 @@ impl Shared {
 struct RootFuture<'a, F: Future> {
     /// `None` once it was dropped.
     future: Pin<&'a mut Option<F>>,
-    flag: Option<Arc<RootFlag>>,
+    seat: Option<Arc<Seat>>,
     waker: Waker,
     output: Option<F::Output>,
+    /// Where `block_on` was called.
+    site: &'static Location<'static>,
 }
 
 impl<F: Future> RootFuture<'_, F> {
     /// From now on the future is woken through this seat; it is polled once for that.
-    fn sit(&mut self, seat: &Seat) {
+    fn sit(&mut self, seat: &Arc<Seat>) {
         seat.root.set();
         self.waker = Waker::from(seat.root.clone());
-        self.flag = Some(seat.root.clone());
+        self.seat = Some(seat.clone());
+        if seat.shared.debug.notes_polls() {
+            seat.note.set_root(Some(self.site));
+        }
     }
 }
 
 impl<F: Future> Root for RootFuture<'_, F> {
     #[inline]
-    fn turn(&mut self, _cx: &Context) -> bool {
-        if !self.flag.as_ref().is_some_and(|flag| flag.take()) {
+    fn turn(&mut self, cx: &Context) -> bool {
+        let Some(seat) = self.seat.as_ref().filter(|seat| seat.root.take()) else {
             return false;
-        }
+        };
+        let _noted = cx
+            .shared
+            .debug
+            .notes_polls()
+            .then(|| debug::polls::root(seat, self.site));
         let _budget = Budget(coop::start());
         let mut cx = TaskContext::from_waker(&self.waker);
         let Some(future) = self.future.as_mut().as_pin_mut() else {
@@ -147,12 +161,15 @@ impl<F: Future> Root for RootFuture<'_, F> {
                 self.output = Some(output);
                 true
             }
-            Poll::Pending => false,
+            Poll::Pending => {
+                seat.note.root_wait.store(wait::take());
+                false
+            }
         }
     }
 
     fn is_ready(&self) -> bool {
-        self.flag.as_ref().is_some_and(|flag| flag.is_set())
+        self.seat.as_ref().is_some_and(|seat| seat.root.is_set())
     }
 }
 
@@ -189,6 +206,9 @@ struct Leave {
 
 impl Drop for Leave {
     fn drop(&mut self) {
+        if self.seat.shared.debug.notes_polls() {
+            self.seat.note.set_root(None);
+        }
         // Lent: a stand-in has the core, and frees the seat when it is done.
         let Some(sitting) = self.cx.sitting.take() else {
             return;

@@ -27,7 +27,7 @@ const AFTER: Duration = Duration::from_micros(500);
 
 impl Shared {
     /// A point in time as [`Seat::selected_at`] keeps it.
-    pub(super) fn stamp(&self, at: Instant) -> u64 {
+    pub(crate) fn stamp(&self, at: Instant) -> u64 {
         u64::try_from(at.saturating_duration_since(self.started).as_nanos()).unwrap_or(u64::MAX)
     }
 }

@@ -251,6 +251,7 @@ fn lend(cx: &Context) -> Lent {
     let Some(Sitting { seat, core }) = cx.sitting.take() else {
         return Lent::Seat(before);
     };
+    seat.note.forget();
     if seat.is_guest() {
         cx.shared.seats.note_served(&seat);
     }

@@ -68,6 +68,7 @@ use self::seats::Seats;
 use self::shutdown::Latch;
 use crate::blocking::{self, Pool};
 use crate::context::{self, Context, Phase};
+use crate::debug::Debug;
 use crate::runtime::config::{Config, call};
 use crate::runtime::panics::{self, Unretrieved};
 use crate::task::{Meta, Runnable};
@@ -101,6 +102,7 @@ pub(crate) struct Shared {
     /// Threads that run the loop on behalf of the runtime, and have to be gone before it is.
     pub(crate) threads: Latch,
     closed: AtomicBool,
+    pub(crate) debug: Debug,
     /// Panics whose handles are kept.
     pub(crate) unretrieved: Unretrieved,
     /// Selector and timers for threads that enter the runtime without a seat: those of the first seat. They outlive it,
@@ -135,6 +137,7 @@ impl Shared {
             Self {
                 id,
                 started: Instant::now(),
+                debug: Debug::new(&config, &name, workers),
                 name,
                 workers,
                 seats: Seats::new(),

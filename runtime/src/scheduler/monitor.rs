@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use super::lend::Job;
 use super::spare::SpareWorkers;
 use super::{Seat, Shared, launch};
+use crate::debug;
 
 /// Between two looks. A worker that is stuck delays its next slot by one to two of these.
 const TICK: Duration = Duration::from_millis(2);
@@ -186,6 +187,7 @@ fn watch(shared: &Arc<Shared>) {
         let (mut workers_turn, mut spares_turn) = (false, false);
         stuck = 0;
         for seat in seats.iter() {
+            debug::polls::look(shared, seat, now);
             let turn = seat.turn.load(Relaxed);
             let before = watched.get(&seat.index);
             if let Some(before) = before

@@ -31,6 +31,7 @@ use super::next_slot::NextSlot;
 use super::park::Park;
 use super::pinned::Inbox;
 use crate::context::{self, Phase, Sitting};
+use crate::debug::polls::Note;
 use crate::task::Runnable;
 use crate::time::Timers;
 
@@ -64,6 +65,8 @@ pub(crate) struct Seat {
     pub(crate) sitter: AtomicU32,
     /// A guest seat whose sitter takes whatever task there is, as a worker does: see `spare.rs`.
     pub(crate) works: AtomicBool,
+    /// The poll that the sitter is in, in debug mode.
+    pub(crate) note: Note,
     /// The core, while nobody sits.
     resting: Mutex<Option<Box<Core>>>,
     returned: Condvar,
@@ -295,6 +298,7 @@ impl Seat {
             wanted: AtomicBool::new(false),
             sitter: AtomicU32::new(0),
             works: AtomicBool::new(false),
+            note: Note::new(),
             resting: Mutex::new(Some(Box::new(core))),
             returned: Condvar::new(),
         }))

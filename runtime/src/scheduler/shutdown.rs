@@ -27,6 +27,7 @@ use rt_sync::primitive::atomic::fence;
 
 use super::{Seat, Shared};
 use crate::context::{self, Context, Phase};
+use crate::debug;
 
 /// How long a worker may take to come out of a poll before its other tasks are dropped on its behalf: what it waits for
 /// may be one of their destructors (pains B4).
@@ -163,6 +164,7 @@ fn finish(shared: &Arc<Shared>, grace: Duration) {
         close_sources(seat);
     }
     shared.unretrieved.report_all(shared);
+    debug::close(shared, deadline);
     shared.seats.clear();
     drop(guard);
 }
@@ -184,15 +186,16 @@ fn report_left(
     running: &[crate::blocking::Running],
     all_gone: bool,
 ) {
-    let name = &shared.name;
     if !all_gone {
-        eprintln!(
-            "rt: runtime '{name}' closed after {grace:?} while a task still held a worker; its thread is left behind"
+        shared.debug.left_behind(
+            None,
+            format!("closed after {grace:?} while a task still held a worker; its thread is left behind"),
         );
     }
     for closure in running {
-        eprintln!(
-            "rt: runtime '{name}' closed after {grace:?} while a blocking closure still ran: {closure}"
+        shared.debug.left_behind(
+            Some(closure.site),
+            format!("closed after {grace:?} while a blocking closure still ran: {closure}"),
         );
     }
 }

@@ -34,6 +34,7 @@ use super::MOST_FROM_SLOT;
 use super::seat::{Core, Seat};
 use super::seats::Snapshot;
 use crate::context::{Context, Phase};
+use crate::debug;
 use crate::task::Runnable;
 
 /// How long a turn may take before sockets and timers are looked at again. Long against a select (0.3 µs), short
@@ -87,6 +88,8 @@ pub(super) struct Loop<'a> {
     pub(super) claimed: Cell<Option<bool>>,
     /// Wakers of one select; kept for its capacity.
     woken: Cell<Woken>,
+    /// Whether this is debug mode.
+    notes_polls: bool,
 }
 
 impl<'a> Loop<'a> {
@@ -100,6 +103,7 @@ impl<'a> Loop<'a> {
             unmeasured: 0,
             claimed: Cell::new(None),
             woken: Cell::default(),
+            notes_polls: seat.shared.debug.notes_polls(),
         }
     }
 
@@ -175,12 +179,12 @@ impl<'a> Loop<'a> {
             self.with_core(|core| (self.first_task(core), self.polls_left(core)))?;
         let mut polls = 0;
         if let Some(task) = first {
-            task.run();
+            self.poll(task);
             polls += 1;
         }
         while polls < most {
             match self.with_core(|core| self.next_task(core))? {
-                Some(task) => task.run(),
+                Some(task) => self.poll(task),
                 None => break,
             }
             polls += 1;
@@ -199,6 +203,15 @@ impl<'a> Loop<'a> {
             self.share();
         }
         Some(Ran { full, deferred })
+    }
+
+    #[inline]
+    fn poll(&self, task: Runnable) {
+        if self.notes_polls {
+            debug::polls::run(self.seat, task);
+        } else {
+            task.run();
+        }
     }
 
     /// How many polls fit before the next select, and before the next look at the injector.
@@ -355,12 +368,7 @@ impl<'a> Loop<'a> {
         self.seat.counters.selects.add(1);
         match turned {
             Ok(turn) => self.seat.counters.events.add(turn.events as u64),
-            Err(error) => {
-                eprintln!(
-                    "rt: the selector of runtime '{}' failed: {error}",
-                    self.seat.shared.name
-                );
-            }
+            Err(error) => self.seat.shared.debug.selector_failed(&error),
         }
     }
 

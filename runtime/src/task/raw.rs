@@ -178,6 +178,11 @@ impl Runnable {
     pub(crate) fn header(&self) -> &Header {
         self.0.header()
     }
+
+    /// A reference to the task.
+    pub(crate) fn to_ref(&self) -> TaskRef {
+        self.0.clone()
+    }
 }
 
 impl Drop for Runnable {

@@ -1,0 +1,309 @@
+//! Polls that take too long: who is polled, and who looks.
+//!
+//! Each seat has a [`Note`] of the poll that its sitter is in. In debug mode the loop fills it in for every poll
+//! ([`run`]); otherwise that costs one predictable branch. Somebody else looks at it every few milliseconds ([`look`]):
+//! the monitor, and on the current-thread flavour the watcher (`watcher.rs`), if there is one. What they find the second
+//! time after the threshold is reported, once, by the reporter's thread, which also takes the stack.
+//!
+//! # Who may touch what
+//! `number` changes with each beginning and each end of a poll: it is odd while one lasts. It changes under the lock of
+//! `polled`, and is read without. `seen` and `seen_at` belong to the looker.
+//!
+//! # The races
+//! A seat that is lent has a stand-in, which polls other tasks while the thread that lent it is in its poll: that poll is
+//! taken off the note ([`Note::forget`]), and its end finds another number and leaves the note alone. A poll may end
+//! while it is reported: the stack is taken only if the number is still the same (`rt_io::stack`).
+
+use std::cell::Cell;
+use std::panic::Location;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rt_io::stack::{self, NoStack, Thread};
+use rt_sync::wait::WaitSlot;
+
+use super::report::{Report, ReportKind, ReportedTask};
+use super::sink::Sink;
+use super::{reporter, stack as own_stack};
+use crate::scheduler::{Seat, Shared};
+use crate::task::{Runnable, TaskRef};
+
+/// The poll that the sitter of a seat is in.
+pub(crate) struct Note {
+    number: Arc<AtomicU64>,
+    polled: Mutex<Option<Polled>>,
+    /// The root future of the guest on this seat.
+    root: Mutex<Option<&'static Location<'static>>>,
+    pub(crate) root_wait: WaitSlot,
+    seen: AtomicU64,
+    /// As [`Shared::stamp`].
+    seen_at: AtomicU64,
+}
+
+struct Polled {
+    number: u64,
+    subject: Subject,
+    thread: Option<Thread>,
+    /// Only where nobody looks.
+    began: Option<Instant>,
+    /// Whether it was found to be slow.
+    slow: bool,
+    /// When it was first seen, once it is reported.
+    reported: Option<Instant>,
+}
+
+enum Subject {
+    Task(TaskRef),
+    Root(&'static Location<'static>),
+}
+
+impl Note {
+    pub(crate) fn new() -> Self {
+        Self {
+            number: Arc::new(AtomicU64::new(0)),
+            polled: Mutex::new(None),
+            root: Mutex::new(None),
+            root_wait: WaitSlot::new(),
+            seen: AtomicU64::new(0),
+            seen_at: AtomicU64::new(0),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Polled>> {
+        self.polled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, subject: Subject, watched: bool) -> u64 {
+        let thread = this_thread();
+        let began = (!watched).then(Instant::now);
+        let mut polled = self.lock();
+        let number = self.step(true);
+        let before = polled.replace(Polled {
+            number,
+            subject,
+            thread,
+            began,
+            slow: false,
+            reported: None,
+        });
+        drop(polled);
+        // Perhaps the last reference to a task.
+        drop(before);
+        number
+    }
+
+    /// To the next odd number, or the next even one. Under the lock.
+    fn step(&self, odd: bool) -> u64 {
+        let number = self.number.load(Relaxed);
+        let number = number + 1 + u64::from(number.is_multiple_of(2) != odd);
+        self.number.store(number, Relaxed);
+        number
+    }
+
+    fn end(&self, number: u64) -> Option<Polled> {
+        let mut polled = self.lock();
+        if self.number.load(Relaxed) != number {
+            return None;
+        }
+        self.step(false);
+        polled.take()
+    }
+
+    /// The present poll blocks on purpose.
+    pub(crate) fn forget(&self) {
+        let mut polled = self.lock();
+        if polled.is_some() {
+            self.step(false);
+        }
+        let before = polled.take();
+        drop(polled);
+        drop(before);
+    }
+
+    /// The root future on this seat, for reports.
+    pub(super) fn root(&self) -> Option<&'static Location<'static>> {
+        *self.root.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A guest sits down with its root future, or leaves.
+    pub(crate) fn set_root(&self, site: Option<&'static Location<'static>>) {
+        *self.root.lock().unwrap_or_else(PoisonError::into_inner) = site;
+    }
+}
+
+impl Subject {
+    fn describe(&self, note: &Note) -> ReportedTask {
+        match self {
+            Subject::Task(task) => ReportedTask::of(task.header()),
+            Subject::Root(site) => ReportedTask::root(site, note.root_wait.load()),
+        }
+    }
+}
+
+thread_local! {
+    static THREAD: Cell<Option<Thread>> = const { Cell::new(None) };
+}
+
+fn this_thread() -> Option<Thread> {
+    THREAD
+        .try_with(|thread| {
+            if thread.get().is_none() {
+                thread.set(Thread::current());
+            }
+            thread.get()
+        })
+        .ok()
+        .flatten()
+}
+
+/// Polls a task with a note of it.
+#[cold]
+#[inline(never)]
+pub(crate) fn run(seat: &Seat, task: Runnable) {
+    let watched = seat.shared.debug.is_watched();
+    let number = seat.note.begin(Subject::Task(task.to_ref()), watched);
+    // Contains the panics of the task.
+    task.run();
+    ended(seat, number);
+}
+
+/// Notes a poll of the root future, until the guard is dropped.
+#[cold]
+pub(crate) fn root<'a>(seat: &'a Seat, site: &'static Location<'static>) -> RootPoll<'a> {
+    let watched = seat.shared.debug.is_watched();
+    RootPoll {
+        number: seat.note.begin(Subject::Root(site), watched),
+        seat,
+    }
+}
+
+/// See [`root`].
+pub(crate) struct RootPoll<'a> {
+    seat: &'a Seat,
+    number: u64,
+}
+
+impl Drop for RootPoll<'_> {
+    fn drop(&mut self) {
+        ended(self.seat, self.number);
+    }
+}
+
+fn ended(seat: &Seat, number: u64) {
+    let Some(polled) = seat.note.end(number) else {
+        return;
+    };
+    let debug = &seat.shared.debug;
+    let subject = || polled.subject.describe(&seat.note);
+    if let Some(since) = polled.reported {
+        let report = over(&debug.sink, subject(), since.elapsed());
+        let sink = Arc::clone(&debug.sink);
+        // Behind the report of its beginning.
+        reporter::later(move || sink.report(report));
+    } else if let Some(began) = polled.began {
+        let took = began.elapsed();
+        if took >= debug.threshold {
+            debug.sink.report(over(&debug.sink, subject(), took));
+        }
+    }
+}
+
+fn over(sink: &Sink, task: ReportedTask, took: Duration) -> Report {
+    Report {
+        site: Some(task.site),
+        task: Some(task),
+        duration: Some(took),
+        ..Report::new(
+            ReportKind::SlowPollEnded,
+            &sink.runtime,
+            format!("has given its thread back: that poll took {took:.1?}"),
+        )
+    }
+}
+
+/// Looks whether the sitter of a seat is in a poll that takes too long. For one looker, every few milliseconds.
+#[inline]
+pub(crate) fn look(shared: &Shared, seat: &Seat, now: Instant) {
+    if shared.debug.notes_polls() {
+        seat.note.look(shared, now);
+    }
+}
+
+impl Note {
+    fn look(&self, shared: &Shared, now: Instant) {
+        let number = self.number.load(Relaxed);
+        let stamp = shared.stamp(now);
+        if self.seen.swap(number, Relaxed) != number {
+            self.seen_at.store(stamp, Relaxed);
+            return;
+        }
+        if number.is_multiple_of(2) {
+            return;
+        }
+        let age = Duration::from_nanos(stamp.saturating_sub(self.seen_at.load(Relaxed)));
+        if age < shared.debug.threshold {
+            return;
+        }
+        let mut guard = self.lock();
+        let Some(polled) = guard
+            .as_mut()
+            .filter(|polled| polled.number == number && !polled.slow && polled.began.is_none())
+        else {
+            return;
+        };
+        // The next look must not ask again, whatever the answer is.
+        polled.slow = true;
+        let task = polled.subject.describe(self);
+        let thread = polled.thread;
+        let sink = Arc::clone(&shared.debug.sink);
+        let Some(admitted) = sink.admit(ReportKind::SlowPoll, Some(task.site)) else {
+            return;
+        };
+        let since = now.checked_sub(age).unwrap_or(now);
+        polled.reported = Some(since);
+        drop(guard);
+        let poll = Arc::clone(&self.number);
+        reporter::later(move || {
+            let report = slow(&sink, task, since, thread, &poll, number);
+            sink.deliver(admitted, report);
+        });
+    }
+}
+
+fn slow(
+    sink: &Sink,
+    task: ReportedTask,
+    since: Instant,
+    thread: Option<Thread>,
+    poll: &AtomicU64,
+    number: u64,
+) -> Report {
+    let stack = match thread {
+        Some(thread) => stack::capture(&thread, poll, number),
+        None => Err(NoStack::Unsupported),
+    };
+    let blocked = since.elapsed();
+    let (what, stack) = match stack {
+        Ok(addresses) => (
+            "blocks its thread here:".to_owned(),
+            own_stack::lines(&addresses),
+        ),
+        Err(NoStack::Over) => (
+            "blocked its thread, and has just stopped".to_owned(),
+            Vec::new(),
+        ),
+        Err(why) => (format!("blocks its thread (no stack: {why})"), Vec::new()),
+    };
+    Report {
+        site: Some(task.site),
+        task: Some(task),
+        duration: Some(blocked),
+        stack,
+        ..Report::new(
+            ReportKind::SlowPoll,
+            &sink.runtime,
+            format!("has not given way for {blocked:.1?} and {what}"),
+        )
+    }
+}

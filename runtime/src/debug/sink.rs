@@ -1,0 +1,178 @@
+//! Where reports go: a hook, `tracing`, or standard error. And how many: a few for each kind and place.
+//!
+//! # Bounds
+//! [`BURST`] reports of one kind and place in each [`WINDOW`]; what comes beyond that is counted, and the next report
+//! tells how many they were. Counts are kept for [`SITES`] places, the oldest make room.
+//!
+//! # User code
+//! The hook runs with no lock held, on the thread on which the thing was noticed or on one that is there for reports.
+//! A panic in it goes to the panic hook and no further.
+
+use std::collections::HashMap;
+use std::mem;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::ptr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::report::{Report, ReportKind};
+
+/// Reports of one kind and place in a [`WINDOW`]: enough to see that it is no single case.
+const BURST: u32 = 10;
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// Kinds and places that are counted at the same time.
+const SITES: usize = 256;
+
+/// A hook for reports.
+pub(crate) type ReportHook = Arc<dyn Fn(&Report) + Send + Sync>;
+
+/// See the module head.
+pub(crate) struct Sink {
+    pub(super) runtime: Arc<str>,
+    hook: Option<ReportHook>,
+    sites: Mutex<HashMap<(ReportKind, usize), Site>>,
+}
+
+struct Site {
+    since: Instant,
+    reported: u32,
+    missed: u64,
+}
+
+/// The right to report once.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    missed: u64,
+}
+
+impl Sink {
+    pub(super) fn new(runtime: Arc<str>, hook: Option<ReportHook>) -> Self {
+        Self {
+            runtime,
+            hook,
+            sites: Mutex::default(),
+        }
+    }
+
+    /// Asks for the right to report; `None` if there were too many of this kind and place.
+    pub(crate) fn admit(
+        &self,
+        kind: ReportKind,
+        site: Option<&'static Location<'static>>,
+    ) -> Option<Admitted> {
+        let now = Instant::now();
+        let key = (kind, site.map_or(0, |site| ptr::from_ref(site).addr()));
+        let mut sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
+        if sites.len() >= SITES && !sites.contains_key(&key) {
+            let oldest = sites.iter().min_by_key(|(_, site)| site.since);
+            if let Some(oldest) = oldest.map(|(key, _)| *key) {
+                sites.remove(&oldest);
+            }
+        }
+        let site = sites.entry(key).or_insert(Site {
+            since: now,
+            reported: 0,
+            missed: 0,
+        });
+        if now.duration_since(site.since) >= WINDOW {
+            site.since = now;
+            site.reported = 0;
+        }
+        if site.reported >= BURST {
+            site.missed += 1;
+            return None;
+        }
+        site.reported += 1;
+        Some(Admitted {
+            missed: mem::take(&mut site.missed),
+        })
+    }
+
+    /// Reports, unless there were too many of this kind and place.
+    pub(crate) fn report(&self, report: Report) {
+        if let Some(admitted) = self.admit(report.kind, report.site) {
+            self.deliver(admitted, report);
+        }
+    }
+
+    /// Reports what was [admitted](Self::admit).
+    pub(crate) fn deliver(&self, admitted: Admitted, mut report: Report) {
+        report.missed = admitted.missed;
+        let tell = || match &self.hook {
+            Some(hook) => hook(&report),
+            None => tell(&report),
+        };
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(tell)) {
+            // Its destructor is user code once more.
+            mem::forget(payload);
+        }
+    }
+}
+
+#[cfg(feature = "tracing")]
+fn tell(report: &Report) {
+    tracing::warn!(
+        target: "rt",
+        kind = ?report.kind,
+        runtime = %report.runtime,
+        "{report}"
+    );
+}
+
+/// In one piece, so that lines of several threads do not mix.
+#[cfg(not(feature = "tracing"))]
+fn tell(report: &Report) {
+    eprintln!("rt: {report}");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    use super::*;
+
+    #[test]
+    fn a_place_is_reported_a_few_times_and_the_rest_counted() {
+        let told = Arc::new(AtomicU64::new(0));
+        let hook = told.clone();
+        let sink = Sink::new(
+            "test".into(),
+            Some(Arc::new(move |_: &Report| {
+                hook.fetch_add(1, Relaxed);
+            })),
+        );
+        let report = || Report::new(ReportKind::SlowPoll, &"test".into(), "text");
+        for _ in 0..1000 {
+            sink.report(report());
+        }
+        assert_eq!(told.load(Relaxed), u64::from(BURST));
+        let counted = sink.sites.lock().unwrap()[&(ReportKind::SlowPoll, 0)].missed;
+        assert_eq!(counted, 1000 - u64::from(BURST));
+        // Another place is another matter.
+        sink.report(Report {
+            site: Some(Location::caller()),
+            ..report()
+        });
+        assert_eq!(told.load(Relaxed), u64::from(BURST) + 1);
+    }
+
+    #[test]
+    fn the_places_that_are_counted_are_few() {
+        let sink = Sink::new("test".into(), Some(Arc::new(|_: &Report| {})));
+        let places: Vec<Location<'static>> = vec![*Location::caller(); 10_000];
+        for place in places.leak() {
+            assert!(sink.admit(ReportKind::OtherRuntime, Some(place)).is_some());
+        }
+        assert_eq!(sink.sites.lock().unwrap().len(), SITES);
+    }
+
+    #[test]
+    fn a_hook_that_panics_hurts_nobody() {
+        let sink = Sink::new(
+            "test".into(),
+            Some(Arc::new(|_: &Report| panic!("in the hook"))),
+        );
+        sink.report(Report::new(ReportKind::Deadlock, &"test".into(), "text"));
+    }
+}
