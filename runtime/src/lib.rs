@@ -53,6 +53,15 @@ pub mod io {
 
 /// Channels and locks. More of them come with the next version.
 pub mod sync {
+    pub use rt_sync::barrier::{Barrier, BarrierWait, BarrierWaitResult};
+    pub use rt_sync::cancellation_token::{CancellationToken, DropGuard, DropGuardRef};
+    pub use rt_sync::condition::{Condition, ConditionGuard};
+    pub use rt_sync::event::Event;
+    pub use rt_sync::queue::{
+        LifoQueue, PriorityQueue, Queue, QueueEmpty, QueueFull, QueueShutDown, Shutdown,
+        TaskDoneError,
+    };
+    pub use rt_sync::{barrier, cancellation_token, condition, event, queue};
     pub use rt_sync::mutex::{
         MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard, TryLockError,
     };

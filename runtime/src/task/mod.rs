@@ -46,6 +46,7 @@ pub(crate) mod raw;
 pub(crate) mod schedule;
 mod state;
 mod task_local;
+mod tracker;
 pub(crate) mod wake_queue;
 mod waker;
 mod yield_now;
@@ -62,6 +63,7 @@ pub use self::join::{AbortHandle, JoinHandle};
 pub use self::join_set::JoinSet;
 pub use self::local::{LocalEnterGuard, LocalSet, RunUntil, spawn_local};
 pub use self::task_local::{AccessError, LocalKey};
+pub use self::tracker::TaskTracker;
 pub use self::yield_now::{YieldNow, yield_now};
 pub use crate::runtime::{block_in_place, spawn, spawn_blocking};
 pub use rt_sync::wait::WaitKind;
@@ -74,6 +76,7 @@ pub(crate) use self::schedule::{Meta, NewTask, Schedule, new_task, spawn_listed}
 /// Futures of this module, at tokio's path.
 pub mod futures {
     pub use super::task_local::TaskLocalFuture;
+    pub use rt_sync::task_tracker::{TaskTrackerToken, TaskTrackerWait, TrackedFuture};
 }
 
 #[cfg(test)]

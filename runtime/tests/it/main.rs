@@ -26,6 +26,7 @@ mod pains_sockets;
 mod pains_stalls;
 mod pains_support;
 mod pains_timers;
+mod queues;
 mod select;
 mod support;
 mod task_local;
