@@ -256,8 +256,13 @@ impl<T> Chan<T> {
         // Relaxed: as in `announce_waiting`.
         let before = self.received.fetch_add(count * ONE, Relaxed);
         if before & WAITING != 0 {
-            self.settle(self.lock());
+            self.come_by();
         }
+    }
+
+    #[cold]
+    fn come_by(&self) {
+        self.settle(self.lock());
     }
 
     /// Frees slots for which nobody waits any more.
@@ -285,6 +290,7 @@ impl<T> Chan<T> {
 
     /// After slots came free, or the first waiting sender has changed: lets in who can be let in, and tells the
     /// receiver if nothing will come any more.
+    #[inline(never)]
     pub(super) fn settle<'a>(&'a self, mut state: Guard<'a, T>) {
         let mut batch = WakeBatch::new();
         let mut panicked = None;

@@ -21,7 +21,7 @@
 //! The receiver gives slots back without the lock, while a sender finds none and begins to wait.
 //!
 //! 1. The sender, under the lock, puts its node into the list.
-//! 2. It sets `WAITING` in `received`, and so learns how many slots have come free up to now. If they are enough, it is
+//! 2. It sets `WAITING` in `received`, and then looks how many slots have come free up to now. If they are enough, it is
 //!    let in at once.
 //! 3. The receiver adds to `received`, and so learns whether `WAITING` was set. If so it takes the lock and lets in who
 //!    can be let in.
@@ -49,9 +49,9 @@
 //! lock costs two in all. Besides, a sender that is interrupted between the first two holds up all that come after it.
 //!
 //! # Where it comes from
-//! tokio's `mpsc`, in names and meaning. Not here: `Sender::send_timeout`, which needs a timer and so belongs to the
-//! runtime. Different: the receivers are streams themselves; futures have names; and a sender that was let in but finds
-//! the receiver gone gets its value back.
+//! tokio's `mpsc`, in names and meaning. `Sender::send_timeout` needs a timer, and so is a trait of the runtime,
+//! `rt::time::SendTimeoutExt`. Different: the receivers are streams themselves; futures have names; and a sender that was
+//! let in but finds the receiver gone gets its value back.
 
 mod bounded;
 mod chan;

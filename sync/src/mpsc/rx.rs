@@ -141,14 +141,23 @@ impl<T> Rx<T> {
             unit.made_progress();
             return Poll::Ready(Some(value));
         }
-        match self.refill(Some(cx.waker())) {
+        let polled = self.poll_refill(cx.waker(), site);
+        if polled.is_ready() {
+            unit.made_progress();
+        }
+        polled
+    }
+
+    /// The way of a receive that finds nothing here: once in as many values as the queue held.
+    #[inline(never)]
+    fn poll_refill(&mut self, waker: &Waker, site: &'static Location<'static>) -> Poll<Option<T>> {
+        match self.refill(Some(waker)) {
             Found::Nothing => {
                 wait::record(WaitKind::Recv, site);
-                return Poll::Pending;
+                Poll::Pending
             }
-            Found::Values | Found::End => unit.made_progress(),
+            Found::Values | Found::End => Poll::Ready(self.pop()),
         }
-        Poll::Ready(self.pop())
     }
 
     pub(super) fn poll_recv_many(

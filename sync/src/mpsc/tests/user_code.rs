@@ -69,7 +69,7 @@ struct Bomb(Arc<AtomicUsize>);
 
 impl Drop for Bomb {
     fn drop(&mut self) {
-        if self.0.fetch_add(1, SeqCst) % 2 == 0 {
+        if self.0.fetch_add(1, SeqCst).is_multiple_of(2) {
             panic!("a value that panics when it is dropped");
         }
     }
