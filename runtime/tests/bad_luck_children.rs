@@ -93,6 +93,8 @@ fn child() {
         "hook-spam" => hook_spam(),
         "workers" => workers_from_environment(),
         "secret" => secret(),
+        #[cfg(target_os = "linux")]
+        "thread-limit" => thread_limit(),
         part => {
             let (kind, size) = part.split_once(' ').unwrap();
             large(kind, size.parse().unwrap());
@@ -424,6 +426,93 @@ fn g4_reports_do_not_print_payloads() {
     let (output, _) = play("secret", &[]);
     assert_eq!(reports(&output).len(), 2);
     assert!(!String::from_utf8_lossy(&output.stderr).contains("hunter2"));
+}
+
+/// Lets the process start no thread more, or as many as it likes.
+#[cfg(target_os = "linux")]
+fn limit_threads(limited: bool) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let maximum = getrlimit(Resource::Nproc).maximum;
+    let current = if limited { Some(1) } else { maximum };
+    setrlimit(Resource::Nproc, Rlimit { current, maximum }).unwrap();
+}
+
+/// Two seconds are asked for, and what they take on a machine that is busy elsewhere.
+#[cfg(target_os = "linux")]
+fn within<F: Future>(future: F) -> rt::time::Timeout<F> {
+    rt::time::timeout(Duration::from_secs(20), future)
+}
+
+#[cfg(target_os = "linux")]
+fn thread_limit() {
+    use rustix::process::{Uid, getuid};
+    if getuid().is_root() {
+        // No limit binds root: this thread, and those that it and they start, become somebody else's.
+        rustix::thread::set_thread_uid(Uid::from_raw(64_951)).unwrap();
+    }
+    for runtime in [
+        runtime(),
+        Builder::new_current_thread()
+            .name("unlucky")
+            .build()
+            .unwrap(),
+    ] {
+        let flavor = runtime.handle().runtime_flavor();
+        runtime.block_on(async { rt::spawn(sleep(MS)).await.unwrap() });
+        limit_threads(true);
+        assert!(thread::Builder::new().spawn(|| ()).is_err());
+        // From the root future, from a task, and for a name: an error, after a while in which a thread might end.
+        runtime.block_on(async {
+            let closure = rt::spawn_blocking(|| ());
+            let task = rt::spawn(async { rt::spawn_blocking(|| ()).await });
+            let named = rt::spawn(async { rt::net::lookup_host("localhost:80").await.map(drop) });
+            for result in [
+                within(closure).await.unwrap(),
+                within(task).await.unwrap().unwrap(),
+            ] {
+                let error = result.unwrap_err();
+                assert!(error.is_out_of_threads(), "{flavor:?}: {error}");
+            }
+            assert!(within(named).await.unwrap().unwrap().is_err());
+        });
+        // A task that blocks in place finds no stand-in, and goes on.
+        if flavor == rt::runtime::RuntimeFlavor::MultiThread {
+            let task = runtime.spawn(async {
+                rt::block_in_place(|| ());
+                rt::bridge(async {
+                    sleep(MS).await;
+                    5
+                })
+            });
+            assert_eq!(runtime.block_on(task).unwrap(), 5);
+        }
+        assert!(
+            Builder::new_multi_thread()
+                .worker_threads(2)
+                .build()
+                .is_err()
+        );
+        // Threads are to be had again, and then one of the pool is there and no other: all closures run.
+        limit_threads(false);
+        runtime.block_on(async {
+            within(rt::spawn_blocking(|| ())).await.unwrap().unwrap();
+            limit_threads(true);
+            let closures: Vec<_> = (0..20)
+                .map(|_| rt::spawn_blocking(|| thread::sleep(MS)))
+                .collect();
+            for closure in closures {
+                within(closure).await.unwrap().unwrap();
+            }
+            limit_threads(false);
+        });
+        drop(runtime);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn f1_a_thread_limit_is_an_error_for_who_needs_a_thread() {
+    assert_eq!(played("thread-limit"), Vec::<String>::new());
 }
 
 /// A future of `N` bytes that was never on the stack as a whole, if the optimiser is kind; else once or twice.
