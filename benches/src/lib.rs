@@ -37,4 +37,5 @@ pub mod roles;
 pub mod rows;
 pub mod serve;
 pub mod server;
+pub mod stalls;
 pub mod usage;

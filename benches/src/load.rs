@@ -1,12 +1,14 @@
 //! The load generator of the echo rows: a closed loop over many connections, in one thread of its own process.
 //!
-//! Each connection has one message in flight: it is sent, read back in full, timed, and followed by the next.
+//! Each connection has one message in flight: it is sent, read back in full, timed, and followed by the next, at once or
+//! after a pause.
 //!
 //! # What would mislead
 //! A closed loop slows down with the server, so p99 here is latency under saturation and not at a given rate. On a
 //! machine of two cores generator and server share them; compare cells of one run, never with another machine.
 //! The generator is a plain selector loop and costs about as much as the hand-written server.
 
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -34,6 +36,8 @@ pub struct Outcome {
     pub p50: Duration,
     /// Time that one message of a hundred exceeds.
     pub p99: Duration,
+    /// Time that one message of a thousand exceeds.
+    pub p999: Duration,
 }
 
 struct Connection {
@@ -101,12 +105,15 @@ impl Load {
         })
     }
 
-    /// Keeps one message in flight on each connection until the stretch ends and all have come back.
+    /// Keeps one message in flight on each connection until the stretch ends and all have come back; after an answer the
+    /// connection pauses.
     ///
     /// # Errors
     ///
     /// If the server closes a connection or a socket fails.
-    pub fn run(&mut self, until: Until) -> io::Result<Outcome> {
+    pub fn run(&mut self, until: Until, pause: Duration) -> io::Result<Outcome> {
+        // Connections that pause, in the order in which they go on.
+        let mut pausing: VecDeque<(Instant, usize)> = VecDeque::new();
         let mut events = Events::with_capacity(1024);
         let mut latencies: Vec<Duration> = Vec::with_capacity(1 << 16);
         let start = Instant::now();
@@ -124,8 +131,11 @@ impl Load {
             }
         }
         let mut now = Instant::now();
-        while in_flight > 0 {
-            if let Err(error) = self.poll.poll(&mut events, None)
+        while in_flight > 0 || !pausing.is_empty() {
+            let timeout = pausing
+                .front()
+                .map(|(at, _)| at.saturating_duration_since(Instant::now()));
+            if let Err(error) = self.poll.poll(&mut events, timeout)
                 && error.kind() != ErrorKind::Interrupted
             {
                 return Err(error);
@@ -138,11 +148,26 @@ impl Load {
                 }
                 now = Instant::now();
                 latencies.push(now - connection.began);
-                if may_send(now, sent) {
+                if !pause.is_zero() {
+                    in_flight -= 1;
+                    pausing.push_back((now + pause, event.token().0));
+                } else if may_send(now, sent) {
                     connection.begin(&self.message, now)?;
                     sent += 1;
                 } else {
                     in_flight -= 1;
+                }
+            }
+            while let Some((at, index)) = pausing.front().copied() {
+                let go_on = Instant::now();
+                if at > go_on {
+                    break;
+                }
+                pausing.pop_front();
+                if may_send(go_on, sent) {
+                    self.connections[index].begin(&self.message, go_on)?;
+                    sent += 1;
+                    in_flight += 1;
                 }
             }
         }
@@ -155,15 +180,16 @@ fn outcome(mut latencies: Vec<Duration>, elapsed: Duration) -> Outcome {
     let at = |share: usize| {
         let last = latencies.len().saturating_sub(1);
         latencies
-            .get(last * share / 100)
+            .get(last * share / 1000)
             .copied()
             .unwrap_or_default()
     };
     Outcome {
         messages: latencies.len() as u64,
         elapsed,
-        p50: at(50),
-        p99: at(99),
+        p50: at(500),
+        p99: at(990),
+        p999: at(999),
     }
 }
 

@@ -6,10 +6,12 @@
 //! | `work <workload> <peer> <operations>` | `0` when done, then ends (for callgrind) |
 //! | `echo <peer> <workers> <buffer> <sleepers>` | its port, then one line a command |
 //! | `http <peer> <workers>` | its port, then one line a command |
+//! | `stall <peer> <workers> <trouble>` | its port, then one line a command |
 //! | `load <port> <connections> <bytes>` | `0` when connected, then one line a command |
 //!
-//! Commands of servers: `usage` (CPU in ns, resident bytes). Commands of the load generator: `time <ms>` and
-//! `count <messages>` (messages, elapsed ns, p50 ns, p99 ns).
+//! Commands of servers: `usage` (CPU in ns, resident bytes); of `stall` also `late` (p50 ns and p99 ns by which its tickers
+//! were late since the last question). Commands of the load generator: `time <ms>`, `paced <ms> <pause in us>` and
+//! `count <messages>` (messages, elapsed ns, p50 ns, p99 ns, p99.9 ns).
 
 use std::io::BufRead;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,7 +21,7 @@ use std::time::Duration;
 use crate::child::CHILD_FLAG;
 use crate::load::{Load, Until};
 use crate::peer::{HttpPeer, Peer, PeerId, Rt, Tokio, by_hand};
-use crate::{rows, serve, usage, with_peer};
+use crate::{rows, serve, stalls, usage, with_peer};
 
 /// Plays the role that the command line names and ends the process; returns if it names none.
 ///
@@ -50,6 +52,9 @@ pub fn play_if_child() {
         }
         ["echo", peer, workers, buffer, sleepers] => {
             echo(parse(peer), parse(workers), parse(buffer), parse(sleepers))
+        }
+        ["stall", peer, workers, trouble] => {
+            with_peer!(parse(peer), P => stalls::serve::<P>(parse(workers), parse(trouble), answer));
         }
         ["http", peer, workers] => match parse(peer) {
             PeerId::Rt => http::<Rt>(parse(workers)),
@@ -121,17 +126,23 @@ fn load(port: u16, connections: usize, bytes: usize) {
     answer(&[0.0]);
     for line in std::io::stdin().lock().lines() {
         let line = line.expect("the parent writes text");
-        let until = match line.split_once(' ') {
-            Some(("time", ms)) => Until::Elapsed(Duration::from_millis(parse(ms))),
-            Some(("count", messages)) => Until::Sent(parse(messages)),
+        let words: Vec<&str> = line.split(' ').collect();
+        let elapsed = |ms| Until::Elapsed(Duration::from_millis(parse(ms)));
+        let (until, pause) = match words[..] {
+            ["time", ms] => (elapsed(ms), 0),
+            ["paced", ms, pause] => (elapsed(ms), parse(pause)),
+            ["count", messages] => (Until::Sent(parse(messages)), 0),
             _ => panic!("the load generator does not understand {line:?}"),
         };
-        let outcome = load.run(until).expect("the server echoes");
+        let outcome = load
+            .run(until, Duration::from_micros(pause))
+            .expect("the server echoes");
         answer(&[
             outcome.messages as f64,
             outcome.elapsed.as_nanos() as f64,
             outcome.p50.as_nanos() as f64,
             outcome.p99.as_nanos() as f64,
+            outcome.p999.as_nanos() as f64,
         ]);
     }
 }

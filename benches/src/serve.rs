@@ -36,7 +36,8 @@ pub fn echo<P: Peer>(workers: usize, buffer: usize) -> (P, SocketAddr) {
     (peer, address)
 }
 
-async fn echo_one<P: Peer>(mut stream: P::Stream, size: usize) {
+/// Echoes on one connection, until it ends.
+pub async fn echo_one<P: Peer>(mut stream: P::Stream, size: usize) {
     let mut buffer = vec![0; size].into_boxed_slice();
     loop {
         match P::read(&mut stream, &mut buffer).await {

@@ -89,6 +89,16 @@ impl Server {
         Ok(self.usage()?[1])
     }
 
+    /// By how much the tickers of a `stall` server were late since the last question: p50 and p99, in nanoseconds.
+    ///
+    /// # Errors
+    ///
+    /// If the child does not answer.
+    pub fn late(&mut self) -> Result<[f64; 2], ChildError> {
+        let numbers = self.child.ask("late")?;
+        Ok([numbers[0], numbers[1]])
+    }
+
     fn usage(&mut self) -> Result<[f64; 2], ChildError> {
         let numbers = self.child.ask("usage")?;
         Ok([numbers[0], numbers[1]])

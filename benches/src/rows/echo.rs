@@ -107,7 +107,7 @@ fn cell(
             let before = server.cpu()?;
             let answer = client.ask(&format!("time {stretch}"))?;
             let cpu = server.cpu()? - before;
-            let [messages, elapsed, p50, p99] = answer[..] else {
+            let [messages, elapsed, p50, p99, _] = answer[..] else {
                 return Ok(answer);
             };
             let seconds = Duration::from_nanos(elapsed as u64).as_secs_f64();

@@ -14,6 +14,7 @@ pub mod http;
 pub mod idle;
 pub mod memory;
 pub mod spawn;
+pub mod stall;
 pub mod switch;
 pub mod syscalls;
 pub mod timer;
@@ -79,6 +80,7 @@ const LARGE_ROWS: &[(&str, Measure)] = &[
     ("syscalls", syscalls::row),
     ("http", http::rows),
     ("idle", idle::row),
+    ("stall", stall::rows),
 ];
 
 /// Measures every row that the options want.
