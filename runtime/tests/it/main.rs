@@ -1,9 +1,11 @@
 //! Behaviour of the runtime, seen from outside.
 
+mod all_tasks;
 mod bad_luck;
 mod bad_luck_places;
 mod basic;
 mod blocking;
+mod cancel;
 mod concurrent;
 mod coop;
 mod examples;
@@ -19,6 +21,7 @@ mod local_runtime;
 mod locks;
 mod macros;
 mod mpsc;
+mod on_done;
 mod pains_closures;
 mod pains_costs;
 mod pains_ends;
@@ -29,7 +32,9 @@ mod pains_timers;
 mod queues;
 mod select;
 mod support;
+mod task_group;
 mod task_local;
 mod time;
+mod timeout_rows;
 mod timeouts;
 mod urgent;

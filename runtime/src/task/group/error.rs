@@ -8,7 +8,6 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use crate::task::error::{PanicReport, Refusal};
-use crate::task::id::with_current;
 use crate::task::{Header, Id, JoinError, try_id};
 
 /// Why a [`TaskGroup`](super::TaskGroup) failed: the first failure and every other one, in the order in which they
@@ -132,10 +131,10 @@ pub enum Cause<E> {
 }
 
 impl<E> Failure<E> {
-    /// The child that runs on this thread returned an error.
-    pub(super) fn of_current(error: E) -> Self {
+    /// The child returned an error.
+    pub(super) fn of_child(error: E, task: Option<&Header>) -> Self {
         Self {
-            child: with_current(|task| task.map(Child::of)),
+            child: task.map(Child::of),
             cause: Cause::Error(error),
         }
     }

@@ -20,7 +20,7 @@ use super::core::Core;
 use super::error::{Cause, Failure};
 use super::{GroupOutput, TaskGroup};
 use crate::task::error::{PanicReport, Refusal};
-use crate::task::id::with_current;
+use crate::task::id::current_task;
 use crate::task::schedule::new_task_with;
 use crate::task::{Header, JoinError, Meta, NewTask, Outcome, Runnable, Schedule, TaskRef};
 
@@ -207,13 +207,13 @@ where
 
 #[cold]
 fn fail<E>(core: &Core<E>, error: E) {
+    let task = current_task();
+    let task = task.as_ref().map(TaskRef::header);
     // A group that was dropped has nobody to tell.
-    drop(core.fail(Failure::of_current(error)));
-    with_current(|task| {
-        if let Some(task) = task {
-            task.state.give_up();
-        }
-    });
+    drop(core.fail(Failure::of_child(error, task)));
+    if let Some(task) = task {
+        task.state.give_up();
+    }
 }
 
 impl<F, E> fmt::Debug for Child<F, E> {

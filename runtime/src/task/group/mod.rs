@@ -212,7 +212,8 @@ pub struct TaskGroup<E> {
     core: Arc<Core<E>>,
 }
 
-/// What a child, and the body, of a group whose error is `E` may return: `Result<T, E>`, or nothing.
+/// What a child, and the body, of a group whose error is `E` may return: `Result<T, E>`, or nothing. It may
+/// also never return.
 #[diagnostic::on_unimplemented(
     message = "a child, or the body, of a `TaskGroup<{E}>` cannot return `{Self}`",
     note = "it returns `Result<T, {E}>`, or `()`: write `Ok(value)` to return a plain value"
@@ -243,8 +244,29 @@ impl<E> GroupOutput<E> for () {
     }
 }
 
+/// A child that never ends, such as a loop that accepts connections.
+impl<E> GroupOutput<E> for sealed::Never {
+    type Value = Self;
+
+    fn into_result(self) -> Result<Self, E> {
+        match self {}
+    }
+}
+
 mod sealed {
+    /// The type of what never returns, which has no name on stable Rust.
+    pub(super) type Never = <fn() -> ! as Returns>::Output;
+
+    pub trait Returns {
+        type Output;
+    }
+
+    impl<T> Returns for fn() -> T {
+        type Output = T;
+    }
+
     pub trait Sealed {}
+    impl Sealed for Never {}
     impl<T, E> Sealed for Result<T, E> {}
     impl Sealed for () {}
 }
@@ -265,7 +287,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// Dropping the scope drops the body and aborts the children, without waiting for them: see "Cancelling" in the
     /// [module](self).
     #[track_caller]
-    pub fn scope<F, B>(body: F) -> Scope<B, E>
+    pub fn scope<F, B>(body: F) -> Scope<B, <B::Output as GroupOutput<E>>::Value, E>
     where
         F: FnOnce(Self) -> B,
         B: Future,

@@ -29,25 +29,19 @@ use crate::task::{Cancelled, cancelled};
 
 pin_project! {
     /// Future of [`TaskGroup::scope`](super::TaskGroup::scope).
+    ///
+    /// `B` is the body, `T` its value, `E` the error of the group.
     #[must_use = "futures do nothing unless awaited; dropping the scope cancels its children"]
-    pub struct Scope<B, E>
-    where
-        B: Future,
-        B::Output: GroupOutput<E>,
-    {
+    pub struct Scope<B, T, E> {
         #[pin]
         body: Option<B>,
         // The request to end of the task that polls the scope. Made when the scope waits for the first time.
         #[pin]
         request: Option<Cancelled>,
-        state: State<<B::Output as GroupOutput<E>>::Value, E>,
+        state: State<T, E>,
     }
 
-    impl<B, E> PinnedDrop for Scope<B, E>
-    where
-        B: Future,
-        B::Output: GroupOutput<E>,
-    {
+    impl<B, T, E> PinnedDrop for Scope<B, T, E> {
         fn drop(this: Pin<&mut Self>) {
             let state = this.project().state;
             if state.phase != Phase::Over {
@@ -74,11 +68,7 @@ enum Phase {
     Over,
 }
 
-impl<B, E> Scope<B, E>
-where
-    B: Future,
-    B::Output: GroupOutput<E>,
-{
+impl<B, T, E> Scope<B, T, E> {
     pub(super) fn new(body: B, core: Arc<Core<E>>, site: &'static Location<'static>) -> Self {
         Self {
             body: Some(body),
@@ -95,12 +85,14 @@ where
     }
 }
 
-impl<B, E> Future for Scope<B, E>
+// That `T` is a parameter of its own, and not said by way of `B`, keeps the bound on `B::Output` out of the type: a task
+// that holds a scope would not be `Send` to the compiler where `E` has a lifetime in it (`&'static str`).
+impl<B, T, E> Future for Scope<B, T, E>
 where
     B: Future,
-    B::Output: GroupOutput<E>,
+    B::Output: GroupOutput<E, Value = T>,
 {
-    type Output = Result<<B::Output as GroupOutput<E>>::Value, GroupError<E>>;
+    type Output = Result<T, GroupError<E>>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
@@ -212,11 +204,7 @@ impl<T, E> State<T, E> {
     }
 }
 
-impl<B, E> fmt::Debug for Scope<B, E>
-where
-    B: Future,
-    B::Output: GroupOutput<E>,
-{
+impl<B, T, E> fmt::Debug for Scope<B, T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scope")
             .field("phase", &self.state.phase)
