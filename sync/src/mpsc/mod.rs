@@ -35,7 +35,8 @@
 //!
 //! # User code
 //! Wakers are cloned, woken and dropped, and values dropped, with the lock released and the state whole. If a waker
-//! panics, all others that were to be woken have been woken before the panic goes on.
+//! panics, all others that were to be woken have been woken before the panic goes on; a receive that it goes through has
+//! taken its value, which is dropped.
 //!
 //! # What was not done
 //! *Letting waiting senders wait until a share of the capacity is free* would save wake-ups where senders and receiver

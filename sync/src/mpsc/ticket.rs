@@ -4,12 +4,14 @@
     reason = "puts the node that lies in it into the list of waiting senders"
 )]
 
+use std::mem;
 use std::pin::Pin;
 use std::task::{Poll, Waker};
 
 use pin_project_lite::pin_project;
 
 use super::chan::{Admission, Chan, Guard};
+use super::permit::PermitIterator;
 use super::waiters::{Node, Stage};
 
 /// How a ticket reaches its channel. Always the same one, which exists for as long as `self`.
@@ -64,6 +66,7 @@ impl<R: Reach> Ticket<R> {
         }
     }
 
+    /// Takes the way to the channel out, for who has been handed the slots.
     #[inline]
     pub(super) fn take_reach(self: Pin<&mut Self>) -> Option<R> {
         if self.queued {
@@ -116,9 +119,7 @@ impl<R: Reach> Ticket<R> {
         match chan.reserve(&mut state, *this.need) {
             Admission::Granted => {
                 drop(state);
-                // The slots are reserved meanwhile.
-                drop(waker);
-                return Poll::Ready(Ok(chan.lock()));
+                return Poll::Ready(Ok(lock_again(chan, *this.need, waker)));
             }
             Admission::Closed => {
                 drop(state);
@@ -178,10 +179,9 @@ impl<R: Reach> Ticket<R> {
                         chan.release_locked(state, *this.need);
                         return Poll::Ready(Err(Closed));
                     }
-                    if new.is_some() {
+                    if let Some(new) = new {
                         drop(state);
-                        drop(new);
-                        return Poll::Ready(Ok(chan.lock()));
+                        return Poll::Ready(Ok(lock_again(chan, *this.need, new)));
                     }
                     return Poll::Ready(Ok(state));
                 }
@@ -209,6 +209,16 @@ impl<R: Reach> Ticket<R> {
             Stage::Closed => {}
         }
     }
+}
+
+/// Drops a waker that was cloned in vain, with the lock released and the slots reserved, and takes the lock again.
+#[cold]
+fn lock_again<T>(chan: &Chan<T>, reserved: usize, waker: Waker) -> Guard<'_, T> {
+    // Gives them back if dropping the waker panics.
+    let slots = PermitIterator::new(chan, reserved);
+    drop(waker);
+    mem::forget(slots);
+    chan.lock()
 }
 
 #[inline]

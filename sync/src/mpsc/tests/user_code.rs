@@ -201,6 +201,25 @@ fn a_slot_that_comes_free_while_the_waker_is_cloned_is_taken() {
 }
 
 #[test]
+fn a_waker_that_panics_when_dropped_keeps_no_slot() {
+    let (sender, mut receiver) = channel(1);
+    sender.try_send(1).unwrap();
+    let probe = Probe::new();
+    // The slot comes free while the waker is cloned, so that it is not needed.
+    once(&probe.on_clone, move || {
+        assert_eq!(receiver.try_recv(), Ok(1));
+        std::mem::forget(receiver);
+    });
+    once(&probe.on_drop, || panic!("a waker that panics"));
+    let mut waiting = Box::pin(sender.reserve());
+    let polled = catch_unwind(AssertUnwindSafe(|| {
+        drop(poll_with(waiting.as_mut(), &probe));
+    }));
+    assert!(polled.is_err());
+    assert_eq!(sender.capacity(), 1);
+}
+
+#[test]
 fn a_waker_that_panics_keeps_no_other_sender_from_being_let_in() {
     let (sender, mut receiver) = channel(4);
     let held = now(sender.reserve_many(4)).unwrap();
