@@ -62,6 +62,16 @@ pub mod sync {
         TaskDoneError,
     };
     pub use rt_sync::{barrier, cancellation_token, condition, event, queue};
+    pub use rt_sync::notify::Notify;
+    pub use rt_sync::once_cell::{OnceCell, SetError};
+    pub use rt_sync::set_once::{SetOnce, SetOnceError};
+    pub use rt_sync::{broadcast, watch};
+
+    /// Futures that have to be named now and then.
+    pub mod futures {
+        pub use rt_sync::notify::{Notified, OwnedNotified};
+    }
+
     pub use rt_sync::mutex::{
         MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard, TryLockError,
     };

@@ -1,9 +1,9 @@
 //! The list of a `Notify` and the nodes in it, which lie in the waiting futures.
 //!
 //! # Shape
-//! *Detached* ones come first: they were there when `notify_waiters` was called and
-//! are as good as notified; their wakers are about to be taken. Then come the *live* ones. A node keeps the number of
-//! calls that it was made at, joins only while that is the number of the word, and is detached when it is not any more.
+//! *Detached* nodes come first: they were there when `notify_waiters` was called and are as good as notified; their
+//! wakers are about to be taken. Then come the *live* ones. A node keeps the number of calls that it was made at, joins
+//! only while that is the number of the word, and is detached when it is not any more.
 //!
 //! ```text
 //! head -> d1 <-> d2 <-> l1 <-> l2 <-> l3 <- tail

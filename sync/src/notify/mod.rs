@@ -2,10 +2,10 @@
 //!
 //! # What it guarantees
 //! [`notify_one`](Notify::notify_one) completes the future that has waited longest; if none waits it leaves a permit,
-//! at most one, which the next [`notified`](Notify::notified) that is polled takes. [`notify_waiters`]
-//! (Notify::notify_waiters) completes every future that exists, also those that were not polled yet, and leaves no
-//! permit. A future that was notified by `notify_one` or [`notify_last`](Notify::notify_last) and is dropped before it
-//! said so passes the notification on, in the same way as it was chosen itself.
+//! at most one, which the next [`notified`](Notify::notified) that is polled takes.
+//! [`notify_waiters`](Notify::notify_waiters) completes every future that exists, also those that were not polled yet,
+//! and leaves no permit. A future that was notified by `notify_one` or [`notify_last`](Notify::notify_last) and is
+//! dropped before it said so passes the notification on, in the same way as it was chosen itself.
 //!
 //! # Where it comes from
 //! tokio's `Notify`, in names and meaning. How it works: `core.rs`.
@@ -94,9 +94,11 @@ impl Notify {
         Self::new()
     }
 
-    /// Waits for a notification: takes the permit if there is one, or is completed by the next [`notify_one`]
-    /// (Self::notify_one) whose turn it is, or by any [`notify_waiters`](Self::notify_waiters) after this call (whether
-    /// the future has been polled by then or not).
+    /// Waits for a notification.
+    ///
+    /// Takes the permit if there is one; else it is completed by the next [`notify_one`](Self::notify_one) whose turn it
+    /// is, or by any [`notify_waiters`](Self::notify_waiters) after this call (whether the future has been polled by then
+    /// or not).
     ///
     /// # Cancel safety
     /// A notification for one that this future got and did not report goes to the next. Its place in the queue is lost

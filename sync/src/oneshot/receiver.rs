@@ -48,7 +48,8 @@ impl<T> Receiver<T> {
             .map_err(|RecvError(())| TryRecvError::Closed)
     }
 
-    /// Lets no value in any more: a later [`send`](Sender::send) fails. One that was sent before can still be received.
+    /// Lets no value in any more: a later [`send`](super::Sender::send) fails. One that was
+    /// sent before can still be received.
     pub fn close(&mut self) {
         if let Some(channel) = self.channel
             && let Ok((_, Some(sender))) = channel.change(CLOSED, TX_WAKER, TX_GONE | CLOSED)
