@@ -1,4 +1,8 @@
 //! Models of `broadcast`: values against who waits, who is late, who goes; and the end.
+//!
+//! Seen to fail: with the oldest number taken from `next` instead of the slot that was overwritten (a receiver is told
+//! that it missed 0 values; `next` says so later than the slot); without the second look at `next` when the channel is
+//! closed (the last value is lost).
 #![cfg(rt_loom)]
 
 use std::sync::Arc as StdArc;
@@ -40,17 +44,13 @@ impl Drop for Value {
     }
 }
 
-/// One receives while values are sent and the sender goes: all of them, in order, then the end.
+/// One receives while a value is sent and the sender goes: the value, then the end.
 #[test]
 fn send_and_the_end_against_recv() {
     model(2, || {
-        let (sender, mut receiver) = channel(2);
-        let sending = thread::spawn(move || {
-            assert!(sender.send(1).is_ok());
-            assert!(sender.send(2).is_ok());
-        });
+        let (sender, mut receiver) = channel(1);
+        let sending = thread::spawn(move || assert!(sender.send(1).is_ok()));
         assert_eq!(block_on(receiver.recv()), Ok(1));
-        assert_eq!(block_on(receiver.recv()), Ok(2));
         assert_eq!(block_on(receiver.recv()), Err(RecvError::Closed));
         sending.join().unwrap();
     });
@@ -88,7 +88,7 @@ fn overwriting_against_recv() {
 /// Two receivers take the same value: both get it, whoever is the last, and nothing of it is left.
 #[test]
 fn two_receivers_take_one_value() {
-    model(3, || {
+    model(2, || {
         let alive = StdArc::new(AtomicUsize::new(0));
         let (sender, mut first) = channel(1);
         let mut second = sender.subscribe();
@@ -106,7 +106,7 @@ fn two_receivers_take_one_value() {
 /// A receiver goes while a value is sent: the value is dropped with it, or refused.
 #[test]
 fn the_last_receiver_goes_against_send() {
-    model(3, || {
+    model(2, || {
         let alive = StdArc::new(AtomicUsize::new(0));
         let (sender, receiver) = channel(1);
         let value = Value::new(1, &alive);
@@ -145,7 +145,7 @@ fn a_receiver_that_goes_against_one_that_takes_and_one_that_sends() {
 /// A weak sender becomes a sender while the last one goes: then the channel is open, or it stays closed.
 #[test]
 fn upgrade_against_the_last_sender() {
-    model(3, || {
+    model(2, || {
         let (sender, mut receiver) = channel(1);
         let weak = sender.downgrade();
         let going = thread::spawn(move || drop(sender));

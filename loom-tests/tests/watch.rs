@@ -1,4 +1,7 @@
 //! Models of `watch`: a version against who looks and waits, the end, and the last receiver.
+//!
+//! Seen to fail: with the notification before the bump of the version (a receiver waits for ever); with the bump after the
+//! write lock is given back (a borrow shows a value whose version it does not count as seen).
 #![cfg(rt_loom)]
 
 use std::task::{Context, Poll, Waker};
@@ -6,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use loom::future::block_on;
 use loom::thread;
 
-use rt_sync::watch::{Sender, channel};
+use rt_sync::watch::channel;
 
 fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();
@@ -31,22 +34,17 @@ fn send_against_changed() {
     });
 }
 
-/// Two values are sent and the sender goes: the receiver sees the last one, then the end.
+/// A value is sent and the sender goes: the receiver sees the value, then the end.
 #[test]
-fn values_and_the_end_against_changed() {
+fn a_value_and_the_end_against_changed() {
     model(2, || {
         let (sender, mut receiver) = channel(0);
         let sending = thread::spawn(move || {
             sender.send_replace(1);
-            sender.send_replace(2);
         });
-        let mut last = 0;
-        while block_on(receiver.changed()).is_ok() {
-            let value = *receiver.borrow_and_update();
-            assert!(value > last || value == 2);
-            last = value;
-        }
-        assert_eq!(last, 2);
+        assert!(block_on(receiver.changed()).is_ok());
+        assert_eq!(*receiver.borrow_and_update(), 1);
+        assert!(block_on(receiver.changed()).is_err());
         sending.join().unwrap();
     });
 }
@@ -70,17 +68,17 @@ fn send_against_borrow_and_update() {
     });
 }
 
-/// Two senders at the same time: the receiver sees the second of the two at last, and two versions.
+/// Two senders at the same time: the receiver sees the second of the two at last.
 #[test]
 fn two_senders_against_wait_for() {
     model(2, || {
         let (sender, mut receiver) = channel(0);
-        let add = |sender: Sender<i32>| thread::spawn(move || sender.send_modify(|sum| *sum += 1));
-        let threads = [add(sender.clone()), add(sender)];
+        let other = sender.clone();
+        let sending = thread::spawn(move || other.send_modify(|sum| *sum += 1));
+        sender.send_modify(|sum| *sum += 1);
+        drop(sender);
         assert_eq!(*block_on(receiver.wait_for(|sum| *sum == 2)).unwrap(), 2);
-        for thread in threads {
-            thread.join().unwrap();
-        }
+        sending.join().unwrap();
         assert!(block_on(receiver.changed()).is_err());
     });
 }
