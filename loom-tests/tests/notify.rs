@@ -72,8 +72,8 @@ fn notify_one_against_the_first_poll() {
     }
 }
 
-/// Two calls at the same time, by one that waits afterwards too: there may be one permit for both, but who takes it sees
-/// what was done before each.
+/// Two calls at the same time, by one that waits afterwards too: there may be one permit for both, but who takes it
+/// sees what was done before each.
 #[test]
 fn two_calls_against_one_that_waits() {
     model(3, || {
@@ -134,8 +134,8 @@ fn all_then_one_against_polls() {
     });
 }
 
-/// The full table: one that waits is dropped while it is notified, and another waits behind it. What was for one reaches
-/// the other or becomes a permit; what was for all does not.
+/// The full table: one that waits is dropped while it is notified, and another waits behind it. What was for one
+/// reaches the other or becomes a permit; what was for all does not.
 #[test]
 fn drop_against_one_last_and_all() {
     for with in 0..3 {

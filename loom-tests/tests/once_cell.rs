@@ -1,7 +1,7 @@
 //! Models of `OnceCell` and `SetOnce`. loom's cell inside checks that the value is written by one and read afterwards.
 //!
-//! Seen to fail: with `Relaxed` for the `Release` of the store of `SET` (the value is read while it is written); with the
-//! notification before the room is given back (who waits finds it taken, and waits for ever).
+//! Seen to fail: with `Relaxed` for the `Release` of the store of `SET` (the value is read while it is written); with
+//! the notification before the room is given back (who waits finds it taken, and waits for ever).
 #![cfg(rt_loom)]
 
 use std::convert::Infallible;

@@ -31,8 +31,8 @@ fn two_threads_take_turns() {
     });
 }
 
-/// Every notification is taken, though those that take it give up now and then: each is answered, so that none is merged
-/// with the next.
+/// Every notification is taken, though those that take it give up now and then: each is answered, so that none is
+/// merged with the next.
 #[test]
 fn grants_survive_futures_that_go() {
     limited(|| {

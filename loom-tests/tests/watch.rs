@@ -1,7 +1,7 @@
 //! Models of `watch`: a version against who looks and waits, the end, and the last receiver.
 //!
-//! Seen to fail: with the notification before the bump of the version (a receiver waits for ever); with the bump after the
-//! write lock is given back (a borrow shows a value whose version it does not count as seen).
+//! Seen to fail: with the notification before the bump of the version (a receiver waits for ever); with the bump after
+//! the write lock is given back (a borrow shows a value whose version it does not count as seen).
 #![cfg(rt_loom)]
 
 use std::task::{Context, Poll, Waker};

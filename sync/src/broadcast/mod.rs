@@ -1,8 +1,9 @@
 //! A channel of which every receiver gets every value, with room for a fixed number of them.
 //!
-//! Values are numbered. A receiver starts with the first one that is sent after it was made, and gets a clone of each. There
-//! is always room for another value: it takes the place of the oldest, and a receiver that had not seen that one is told
-//! how many it missed ([`RecvError::Lagged`](error::RecvError::Lagged)) and goes on with the oldest that is there.
+//! Values are numbered. A receiver starts with the first one that is sent after it was made, and gets a clone of each.
+//! There is always room for another value: it takes the place of the oldest, and a receiver that had not seen that one
+//! is told how many it missed ([`RecvError::Lagged`](error::RecvError::Lagged)) and goes on with the oldest that is
+//! there.
 //!
 //! # Examples
 //! ```
@@ -19,13 +20,13 @@
 //!
 //! # What it guarantees
 //! Every receiver gets every value in the order of the numbers, or is told of the gap. A value is dropped when the last
-//! receiver that it was sent to has got it, has gone, or is late; that receiver gets the value itself if nobody clones it
-//! at that time.
+//! receiver that it was sent to has got it, has gone, or is late; that receiver gets the value itself if nobody clones
+//! it at that time.
 //!
 //! # Who may touch what
-//! A slot holds the value of one number (`buffer.rs`). Numbers are given out, and slots overwritten, by who holds `tail`;
-//! `next` repeats the next number for those who only want to know whether there is something. A lock is held for some
-//! instructions only.
+//! A slot holds the value of one number (`buffer.rs`). Numbers are given out, and slots overwritten, by who holds
+//! `tail`; `next` repeats the next number for those who only want to know whether there is something. A lock is held
+//! for some instructions only.
 //!
 //! # User code
 //! A value lies behind an `Arc`, which is what is moved about under the lock of its slot. Cloning a value, and dropping

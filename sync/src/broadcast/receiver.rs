@@ -80,8 +80,8 @@ impl<T: Clone> Receiver<T> {
     /// Receives the next value; waits for it if there is none.
     ///
     /// # Errors
-    /// [`RecvError::Lagged`] if values were overwritten before this receiver got them, and [`RecvError::Closed`] if every
-    /// sender has gone and everything was received.
+    /// [`RecvError::Lagged`] if values were overwritten before this receiver got them, and [`RecvError::Closed`] if
+    /// every sender has gone and everything was received.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.

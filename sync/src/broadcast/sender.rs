@@ -30,8 +30,8 @@ pub struct WeakSender<T> {
 }
 
 impl<T> Sender<T> {
-    /// A channel without a receiver so far: see [`subscribe`](Self::subscribe). The capacity is rounded up to a power of
-    /// two.
+    /// A channel without a receiver so far: see [`subscribe`](Self::subscribe). The capacity is rounded up to a power
+    /// of two.
     ///
     /// # Panics
     /// If `capacity` is 0 or more than `usize::MAX / 2`.
@@ -53,7 +53,8 @@ impl<T> Sender<T> {
     /// one.
     ///
     /// # Panics
-    /// If the destructor of the value that had to go panics, or the waker of a receiver. The value is sent all the same.
+    /// If the destructor of the value that had to go panics, or the waker of a receiver. The value is sent all the
+    /// same.
     #[inline]
     pub fn send(&self, value: T) -> Result<usize, SendError<T>> {
         match self.shared.push(Arc::new(value)) {

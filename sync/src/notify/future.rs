@@ -91,8 +91,8 @@ macro_rules! future {
 
             /// Begins to wait without being polled: from here on `notify_one` and `notify_last` find this future.
             ///
-            /// Returns whether it has been notified, in which case a permit, if that is what it was, has been taken. Can
-            /// be called again and again.
+            /// Returns whether it has been notified, in which case a permit, if that is what it was, has been taken.
+            /// Can be called again and again.
             #[inline]
             pub fn enable(self: Pin<&mut Self>) -> bool {
                 self.project().waiting.poll(None).is_ready()

@@ -190,8 +190,8 @@ impl Node {
         }
     }
 
-    /// Makes the node's waker one that wakes what `waker` does: `true` if it is or now is, with what is to be dropped left in
-    /// `replacement`; `false` if `replacement` has to bring one.
+    /// Makes the node's waker one that wakes what `waker` does: `true` if it is or now is, with what is to be dropped
+    /// left in `replacement`; `false` if `replacement` has to bring one.
     ///
     /// # Safety
     /// The node is in a list, whose lock the caller holds.

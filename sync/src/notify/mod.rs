@@ -96,9 +96,9 @@ impl Notify {
 
     /// Waits for a notification.
     ///
-    /// Takes the permit if there is one; else it is completed by the next [`notify_one`](Self::notify_one) whose turn it
-    /// is, or by any [`notify_waiters`](Self::notify_waiters) after this call (whether the future has been polled by then
-    /// or not).
+    /// Takes the permit if there is one; else it is completed by the next [`notify_one`](Self::notify_one) whose turn
+    /// it is, or by any [`notify_waiters`](Self::notify_waiters) after this call (whether the future has been polled by
+    /// then or not).
     ///
     /// # Cancel safety
     /// A notification for one that this future got and did not report goes to the next. Its place in the queue is lost

@@ -5,8 +5,9 @@
 //! dropped, one of those that wait runs its own.
 //!
 //! # The race
-//! Who waits makes a future of `Notify`, tries to take the room, then waits. Who gives the room back frees it, then notifies
-//! one; who fills it, all. A notification for one that finds nobody stays as a permit, and lets a later one try in vain.
+//! Who waits makes a future of `Notify`, tries to take the room, then waits. Who gives the room back frees it, then
+//! notifies one; who fills it, all. A notification for one that finds nobody stays as a permit, and lets a later one
+//! try in vain.
 //!
 //! # User code
 //! The initialiser and its future run while other callers wait, but with no lock held: who has the room just knows it.
@@ -121,8 +122,8 @@ impl<T> OnceCell<T> {
 
     /// The value; makes it with `init` if there is none.
     ///
-    /// While somebody else makes one this waits, and does it itself only if the other one panics or is dropped. An `init` that
-    /// waits for its own cell waits for ever.
+    /// While somebody else makes one this waits, and does it itself only if the other one panics or is dropped. An
+    /// `init` that waits for its own cell waits for ever.
     ///
     /// # Cancel safety
     /// The future of `init`, if it was begun, is dropped with this one; then the next caller that waits begins anew.

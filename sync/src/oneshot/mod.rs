@@ -26,14 +26,14 @@
 //! | 1         | 1       | 0        | 0         |                  | the value | the receiver, when it goes|
 //! | 1         | 0       | ·        | 0         |                  | `Closed`  | the receiver, when it goes|
 //!
-//! `VALUE` and `CLOSED` never meet: each is set only while the other is clear (`CLOSED` comes too late once `TX_GONE` is
-//! set). Neither do the two `GONE` bits: the second one to go frees the channel instead of setting its own.
+//! `VALUE` and `CLOSED` never meet: each is set only while the other is clear (`CLOSED` comes too late once `TX_GONE`
+//! is set). Neither do the two `GONE` bits: the second one to go frees the channel instead of setting its own.
 //!
 //! # Who may touch what
-//! `value`: the sender while `TX_GONE` is clear, the receiver after it has seen `TX_GONE`. Each waker has one owner that
-//! writes it (while its bit is clear); who clears the bit owns what is in it (`waker_words.rs`). Whoever leaves takes
-//! both wakers in the same exchange: its own, to be dropped, and the other's, to be woken. So with a `GONE` bit set
-//! there are no wakers, and who has seen the other's bit has the channel for itself.
+//! `value`: the sender while `TX_GONE` is clear, the receiver after it has seen `TX_GONE`. Each waker has one owner
+//! that writes it (while its bit is clear); who clears the bit owns what is in it (`waker_words.rs`). Whoever leaves
+//! takes both wakers in the same exchange: its own, to be dropped, and the other's, to be woken. So with a `GONE` bit
+//! set there are no wakers, and who has seen the other's bit has the channel for itself.
 //!
 //! # The races
 //! Every change of the word is one exchange, so sending, closing, registering and leaving have an order. What is

@@ -110,8 +110,8 @@ impl<T> Drop for Sender<T> {
         match self.channel.change(TX_GONE, RX_WAKER | TX_WAKER, RX_GONE) {
             // The channel may be gone from here on.
             Ok((other, own)) => Leaving { other, own }.tell(),
-            // SAFETY: the receiver has gone, with the wakers; there is no value, as `VALUE` is set by `send` only, which
-            // does not come here then.
+            // SAFETY: the receiver has gone, with the wakers; there is no value, as `VALUE` is set by `send` only,
+            // which does not come here then.
             Err(_) => unsafe { self.channel.free(false) },
         }
     }

@@ -1,9 +1,9 @@
 //! A channel that holds one value, the latest: any number of senders replace it, receivers see that it changed.
 //!
 //! [`channel`] makes both ends. Each [`Receiver`] knows which version of the value it has seen: the one that was there
-//! when it was made (or cloned: what the other had seen) is seen already. [`Receiver::changed`] waits for one that is not,
-//! and [`Receiver::borrow`] and [`Receiver::borrow_and_update`] look at the value. Versions in between may be missed; the
-//! last one never is.
+//! when it was made (or cloned: what the other had seen) is seen already. [`Receiver::changed`] waits for one that is
+//! not, and [`Receiver::borrow`] and [`Receiver::borrow_and_update`] look at the value. Versions in between may be
+//! missed; the last one never is.
 //!
 //! # Examples
 //! ```
@@ -29,8 +29,8 @@
 //!
 //! # The race
 //! Sender: put the value in and bump the version (both under the write lock), then notify. Receiver: make a future of
-//! [`Notify`], look at the version, then wait. A call of `notify_waiters` after the future was made completes it, so either the
-//! version is seen or the future is completed. The same for the end and for [`Sender::closed`].
+//! [`Notify`], look at the version, then wait. A call of `notify_waiters` after the future was made completes it, so
+//! either the version is seen or the future is completed. The same for the end and for [`Sender::closed`].
 //!
 //! # User code
 //! A value that was replaced is dropped, and wakers are woken, with no lock held. Closures that are given the value
@@ -98,8 +98,8 @@ struct Shared<T> {
 
 /// The value, borrowed: as long as one of these exists, sending blocks its thread.
 ///
-/// So keep it for a short time, never across an `.await` (it is not `Send`, so that the compiler says so), and do not borrow
-/// again meanwhile on the same thread: a sender that waits in between lets neither go on.
+/// So keep it for a short time, never across an `.await` (it is not `Send`, so that the compiler says so), and do not
+/// borrow again meanwhile on the same thread: a sender that waits in between lets neither go on.
 #[must_use = "a borrow that is not looked at only keeps senders waiting"]
 pub struct Ref<'a, T> {
     value: RwLockReadGuard<'a, T>,

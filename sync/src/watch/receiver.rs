@@ -31,8 +31,8 @@ impl<T> Receiver<T> {
 
     /// The value as it is, which does not count as seen. See [`Ref`] for how long to keep it.
     ///
-    /// In a loop with [`changed`](Self::changed), [`borrow_and_update`](Self::borrow_and_update) is the better one: with
-    /// this one a value that comes between the two is seen twice.
+    /// In a loop with [`changed`](Self::changed), [`borrow_and_update`](Self::borrow_and_update) is the better one:
+    /// with this one a value that comes between the two is seen twice.
     #[inline]
     pub fn borrow(&self) -> Ref<'_, T> {
         self.shared.read(self.version).0

@@ -59,8 +59,8 @@ impl<T> Sender<T> {
 
     /// Changes the value in place and tells every receiver.
     ///
-    /// `modify` runs under the lock of the value: receivers that borrow wait for it, and borrowing from this channel in it
-    /// never ends.
+    /// `modify` runs under the lock of the value: receivers that borrow wait for it, and borrowing from this channel in
+    /// it never ends.
     ///
     /// # Panics
     /// If `modify` panics. The channel remains usable; the value is as `modify` left it, and nobody is told.
@@ -72,8 +72,8 @@ impl<T> Sender<T> {
         });
     }
 
-    /// Same as [`send_modify`](Self::send_modify), but receivers are told only if `modify` returns `true`, which is what
-    /// this returns as well.
+    /// Same as [`send_modify`](Self::send_modify), but receivers are told only if `modify` returns `true`, which is
+    /// what this returns as well.
     ///
     /// # Panics
     /// As for [`send_modify`](Self::send_modify).
