@@ -1,4 +1,7 @@
 //! Models of `Mutex`: what it protects is a cell whose accesses loom checks. The queue has its models in `semaphore.rs`.
+//!
+//! Seen to fail: with `Relaxed` for the `Release` of `Queue::settle` (`hand_over_seen_early` and others), and for that of
+//! `Permits::release_only` (`three_take_turns` and others).
 #![cfg(rt_loom)]
 #![expect(
     unsafe_code,

@@ -1,4 +1,7 @@
 //! Models of `RwLock`: what it protects is a cell whose accesses loom checks. The queue has its models in `semaphore.rs`.
+//!
+//! Seen to fail: with `Relaxed` for the `Release` of `Permits::release`, and for the `Acquire` of `Permits::take` (all but
+//! `a_writer_that_goes_against_unlock`, which is about the queue).
 #![cfg(rt_loom)]
 #![expect(
     unsafe_code,

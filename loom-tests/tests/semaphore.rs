@@ -1,4 +1,11 @@
 //! Models of `Semaphore`, and so of the permits and the queue that mutex and read-write lock share with it.
+//!
+//! Seen to fail: without the look at `WAITERS` in what the addition of `Permits::release` returns
+//! (`acquire_against_release` hangs); with a head that leaves without serving the next
+//! (`a_head_that_goes_against_release`); with a grant that is dropped and not returned (both `grant_against_cancel`); with
+//! a `close` that refuses nobody in line (`close_against_acquire` hangs); with a newcomer that takes in spite of `WAITERS`
+//! (`try_acquire_against_what_is_kept_for_the_head`); with `Relaxed` for the load of `Permits::serve`
+//! (`acquire_many_against_release`), and for its addition (`what_is_left_against_try_acquire`).
 #![cfg(rt_loom)]
 
 use std::pin::pin;
@@ -157,18 +164,26 @@ fn close_against_release_and_acquire() {
     });
 }
 
-/// One asks for two permits that come one by one from two threads.
+/// One asks for two permits that come one by one from two threads, and each brings along what was done before.
 #[test]
 fn acquire_many_against_release() {
     model(2, || {
         let semaphore = Arc::new(Semaphore::new(0));
+        let written = Arc::new([ModelUsize::new(0), ModelUsize::new(0)]);
         let threads: Vec<_> = (0..2)
-            .map(|_| {
-                let semaphore = semaphore.clone();
-                thread::spawn(move || semaphore.add_permits(1))
+            .map(|i| {
+                let (semaphore, written) = (semaphore.clone(), written.clone());
+                thread::spawn(move || {
+                    written[i].store(1, Relaxed);
+                    semaphore.add_permits(1);
+                })
             })
             .collect();
         let permit = block_on(semaphore.acquire_many(2)).unwrap();
+        // Before any other look at the semaphore, which would bring them along as well.
+        for write in &*written {
+            assert_eq!(write.load(Relaxed), 1);
+        }
         assert_eq!(permit.num_permits(), 2);
         assert_eq!(semaphore.available_permits(), 0);
         drop(permit);
@@ -177,6 +192,39 @@ fn acquire_many_against_release() {
         }
         assert_eq!(semaphore.available_permits(), 2);
     });
+}
+
+/// More comes back than who waits needs: who takes the rest sees what was done before too.
+#[test]
+fn what_is_left_against_try_acquire() {
+    let taken = StdArc::new(AtomicUsize::new(0));
+    let count = taken.clone();
+    model(3, move || {
+        let semaphore = Arc::new(Semaphore::new(0));
+        let written = Arc::new(ModelUsize::new(0));
+        let (_, waker) = probe();
+        let mut waiter = Box::pin(semaphore.acquire());
+        let mut cx = Context::from_waker(&waker);
+        assert!(waiter.as_mut().poll(&mut cx).is_pending());
+        let (other, writes, count) = (semaphore.clone(), written.clone(), count.clone());
+        let taker = thread::spawn(move || {
+            if let Ok(permit) = other.try_acquire() {
+                assert_eq!(writes.load(Relaxed), 1);
+                count.fetch_add(1, SeqCst);
+                drop(permit);
+            }
+        });
+        written.store(1, Relaxed);
+        semaphore.add_permits(2);
+        taker.join().unwrap();
+        assert_eq!(semaphore.available_permits(), 1);
+        drop(waiter);
+        assert_eq!(semaphore.available_permits(), 2);
+    });
+    assert!(
+        taken.load(SeqCst) > 0,
+        "the model never gets to what it is about"
+    );
 }
 
 /// The head asks for many and goes, while a permit comes that is enough for who is behind it.
@@ -222,6 +270,27 @@ fn try_acquire_against_hand_over() {
         assert!(permit.is_ready());
         drop(permit);
         assert_eq!(semaphore.available_permits(), 1);
+    });
+}
+
+/// A newcomer tries to take what is kept for the head, while the rest of it comes.
+#[test]
+fn try_acquire_against_what_is_kept_for_the_head() {
+    model(3, || {
+        let semaphore = Arc::new(Semaphore::new(1));
+        let (_, waker) = probe();
+        let mut waiter = pin!(semaphore.acquire_many(2));
+        let mut cx = Context::from_waker(&waker);
+        assert!(waiter.as_mut().poll(&mut cx).is_pending());
+        let other = semaphore.clone();
+        let releaser = thread::spawn(move || other.add_permits(1));
+        assert!(semaphore.try_acquire().is_err());
+        assert_eq!(semaphore.forget_permits(1), 0);
+        releaser.join().unwrap();
+        let permit = waiter.as_mut().poll(&mut cx);
+        assert!(permit.is_ready());
+        drop(permit);
+        assert_eq!(semaphore.available_permits(), 2);
     });
 }
 
