@@ -9,11 +9,13 @@ use std::future::Future;
 use std::io;
 use std::marker::PhantomData;
 use std::net::SocketAddr;
+use std::panic::Location;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::driver::Handle;
+use crate::driver::{Handle, Source};
 use crate::error;
 
 /// A boxed future, as hooks return it.
@@ -23,6 +25,29 @@ pub type SleepHook = fn(Duration) -> BoxFuture<()>;
 /// Resolves a host name and a port.
 pub type ResolveHook = fn(String, u16) -> BoxFuture<io::Result<Vec<SocketAddr>>>;
 
+/// What this crate has to tell.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Notice<'a> {
+    /// `accept` waits for descriptors or memory: what is to be told.
+    AcceptBackOff(&'a str),
+    /// A source is registered with one runtime and waited for in another.
+    OtherRuntime {
+        /// The name of the runtime that the source is registered with.
+        owner: &'a str,
+        /// Where it had to wait for the first time, and so was registered.
+        made: &'static Location<'static>,
+        /// Where it waits now.
+        site: &'static Location<'static>,
+    },
+}
+
+/// Takes a notice; `false` if nobody is there for it.
+pub type NoticeHook = fn(Notice<'_>) -> bool;
+
+static NOTICE: OnceLock<NoticeHook> = OnceLock::new();
+/// Whether sources tell of waits in another runtime.
+static CHECKING: AtomicBool = AtomicBool::new(false);
 static SLEEP: OnceLock<SleepHook> = OnceLock::new();
 static RESOLVE: OnceLock<ResolveHook> = OnceLock::new();
 
@@ -100,6 +125,43 @@ pub(crate) fn current() -> io::Result<(Arc<Handle>, bool)> {
         .ok()
         .flatten()
         .ok_or_else(error::no_runtime)
+}
+
+/// Sets who hears what this crate has to tell; without it, standard error. Only the first call has an effect.
+pub fn set_notice_hook(hook: NoticeHook) {
+    let _ = NOTICE.set(hook);
+}
+
+/// Passes a notice on; `false` if nobody has taken it.
+pub(crate) fn notice(notice: Notice<'_>) -> bool {
+    NOTICE.get().is_some_and(|hook| hook(notice))
+}
+
+/// From now on sources tell when they wait in another runtime than the one that they are registered with.
+pub fn check_runtimes() {
+    CHECKING.store(true, Relaxed);
+}
+
+/// A source that is registered with `owner` waits on this thread.
+#[inline]
+pub(crate) fn waits(source: &Source, site: &'static Location<'static>) {
+    if CHECKING.load(Relaxed) {
+        waits_checked(source, site);
+    }
+}
+
+#[cold]
+fn waits_checked(source: &Source, site: &'static Location<'static>) {
+    // On a thread without a runtime a foreign executor polls: the wakes reach it.
+    if let Ok((here, _)) = current()
+        && !here.is_of_same_runtime(&source.handle)
+    {
+        notice(Notice::OtherRuntime {
+            owner: source.handle.name(),
+            made: source.made,
+            site,
+        });
+    }
 }
 
 /// Sets how this crate sleeps: needed by the back-off of `accept`. Only the first call has an effect.

@@ -13,6 +13,8 @@ pub mod condition;
 pub mod coop;
 mod desk;
 pub mod event;
+#[doc(hidden)]
+pub mod grants;
 pub mod mpsc;
 pub mod mutex;
 pub mod notify;

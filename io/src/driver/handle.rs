@@ -8,6 +8,7 @@
 use std::fmt;
 use std::io;
 use std::os::fd::RawFd;
+use std::panic::Location;
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
@@ -56,6 +57,11 @@ impl Handle {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether both are selectors of one runtime.
+    pub(crate) fn is_of_same_runtime(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.name, &other.name)
     }
 
     /// Makes the current or the next turn return. From any thread; each call costs a system call.
@@ -110,6 +116,7 @@ impl Handle {
         fd: RawFd,
         interest: Interest,
         initial: Ready,
+        made: &'static Location<'static>,
     ) -> io::Result<Arc<Source>> {
         let mut table = self.table.lock();
         if table.closed {
@@ -122,6 +129,7 @@ impl Handle {
                 handle: Arc::clone(self),
                 token,
                 fd,
+                made,
             })
         });
         let source = source.cloned();

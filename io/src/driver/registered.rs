@@ -76,15 +76,23 @@ impl<'a> Target<'a> {
 
     /// The source, registered if it is not yet.
     #[inline]
-    pub(super) fn source(self, initial: Ready) -> io::Result<&'a Arc<Source>> {
+    pub(super) fn source(
+        self,
+        initial: Ready,
+        site: &'static Location<'static>,
+    ) -> io::Result<&'a Arc<Source>> {
         match self.get() {
             Some(source) => Ok(source),
-            None => self.register(initial),
+            None => self.register(initial, site),
         }
     }
 
     #[cold]
-    fn register(self, initial: Ready) -> io::Result<&'a Arc<Source>> {
+    fn register(
+        self,
+        initial: Ready,
+        site: &'static Location<'static>,
+    ) -> io::Result<&'a Arc<Source>> {
         let (handle, owner) = context::current()?;
         let lock = ptr::from_ref(self.registration).addr() / align_of::<Registration>();
         let guard = REGISTERING[lock % REGISTERING.len()]
@@ -93,7 +101,7 @@ impl<'a> Target<'a> {
         if let Some(source) = self.get() {
             return Ok(source);
         }
-        let source = handle.register(self.fd, self.interest, initial)?;
+        let source = handle.register(self.fd, self.interest, initial, site)?;
         let source = self.registration.0.get_or_init(|| source);
         drop(guard);
         if !owner {
@@ -148,8 +156,10 @@ impl<E: AsRawFd> Registered<E> {
     /// # Errors
     /// If this thread has no runtime, the runtime is closed, or the selector refuses the descriptor (as it does
     /// regular files).
+    #[track_caller]
     pub fn register(&self) -> io::Result<()> {
-        self.target().source(Ready::EMPTY).map(drop)
+        let site = Location::caller();
+        self.target().source(Ready::EMPTY, site).map(drop)
     }
 
     /// Runs a reading operation; when it says `WouldBlock`, parks this task until the source is readable.
@@ -376,7 +386,7 @@ impl<E: AsRawFd> Registered<E> {
                 match f(&self.io) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         // See "Assumptions" in the module head.
-                        self.target().source(direction.other().data())?;
+                        self.target().source(direction.other().data(), site)?;
                     }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     result => {
@@ -394,6 +404,7 @@ impl<E: AsRawFd> Registered<E> {
                 }
                 Poll::Ready(None) => Poll::Ready(Err(source.handle.closed_error())),
                 Poll::Pending => {
+                    context::waits(source, site);
                     wait::record(kind_of(direction), site);
                     Poll::Pending
                 }
@@ -408,13 +419,14 @@ impl<E: AsRawFd> Registered<E> {
         site: &'static Location<'static>,
     ) -> Poll<io::Result<ReadyEvent>> {
         let unit = ready!(coop::poll_proceed(cx));
-        let source = self.target().source(Ready::EMPTY)?;
+        let source = self.target().source(Ready::EMPTY, site)?;
         let mask = direction.mask();
         let mut seen = source.readiness.load();
         if !seen.has(mask) {
             match source.readiness.park(direction, cx.waker()) {
                 Some(now) => seen = now,
                 None => {
+                    context::waits(source, site);
                     wait::record(kind_of(direction), site);
                     return Poll::Pending;
                 }

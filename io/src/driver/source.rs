@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::os::fd::RawFd;
+use std::panic::Location;
 use std::sync::Arc;
 
 use super::handle::Handle;
@@ -14,6 +15,8 @@ pub(crate) struct Source {
     pub(crate) handle: Arc<Handle>,
     pub(crate) token: Token,
     pub(crate) fd: RawFd,
+    /// Where it had to wait for the first time.
+    pub(crate) made: &'static Location<'static>,
 }
 
 impl fmt::Debug for Source {

@@ -14,6 +14,7 @@ use rt_sync::wait::{self, WaitKind};
 use super::readiness::{Key, Seen};
 use super::ready::{Interest, Ready};
 use super::registered::{Registered, Target};
+use crate::context;
 
 /// What a source was ready for, and when: needed to clear that readiness later
 /// ([`Registered::clear`](super::Registered::clear)).
@@ -110,13 +111,14 @@ impl Future for WaitReady<'_> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         let unit = ready!(coop::poll_proceed(cx));
-        let source = this.target.source(Ready::EMPTY)?;
+        let source = this.target.source(Ready::EMPTY, this.site)?;
         let mask = this.interest.mask();
         let mut seen = source.readiness.load();
         if !seen.has(mask) {
             match source.readiness.wait(&mut this.key, mask, cx.waker()) {
                 Some(now) => seen = now,
                 None => {
+                    context::waits(source, this.site);
                     wait::record(this.kind, this.site);
                     return Poll::Pending;
                 }

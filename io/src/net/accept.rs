@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use crate::context::{self, BoxFuture};
+use crate::context::{self, BoxFuture, Notice};
 
 const FIRST_MS: u32 = 10;
 const LAST_MS: u32 = 1000;
@@ -119,11 +119,14 @@ impl Accepting {
         let sleep = context::sleep(Duration::from_millis(delay.into()))?;
         self.delay_ms.store(delay, Relaxed);
         if before == 0 {
-            eprintln!(
-                "rt: accept fails for want of descriptors or memory ({error}); new connections wait until some are \
+            let text = format!(
+                "accept fails for want of descriptors or memory ({error}); new connections wait until some are \
                  given back, retrying every {FIRST_MS} to {LAST_MS} ms (raise the limit with `ulimit -n`, or limit the \
                  number of connections)"
             );
+            if !context::notice(Notice::AcceptBackOff(&text)) {
+                eprintln!("rt: {text}");
+            }
         }
         Some(sleep)
     }

@@ -143,6 +143,11 @@ impl Pool {
         self.shared.desks.running(own.as_ref())
     }
 
+    /// The most threads that it has.
+    pub(crate) fn max_threads(&self) -> usize {
+        self.shared.config.max_threads
+    }
+
     /// Counts of this moment.
     #[must_use]
     pub fn metrics(&self) -> Metrics {

@@ -22,11 +22,16 @@
 //! Off: one predictable branch a poll. On: a lock, a reference to the task, and two stores a poll. The full mode has a
 //! thread for each runtime, which looks around some times a second (`watcher.rs`).
 
+mod deadlock;
+pub(crate) mod forgotten;
+mod grants;
+pub(crate) mod other;
 pub(crate) mod polls;
 mod report;
 pub(crate) mod reporter;
 mod sink;
 mod stack;
+pub(crate) mod stuck_pool;
 mod watcher;
 
 use std::env;
@@ -62,6 +67,7 @@ pub(crate) struct Debug {
     /// Whether somebody looks at the notes of the polls.
     watched: bool,
     watcher: watcher::Bed,
+    inside: stuck_pool::Inside,
 }
 
 impl Debug {
@@ -73,6 +79,7 @@ impl Debug {
             level,
             watched: workers > 0 || level == Level::Full,
             watcher: watcher::Bed::default(),
+            inside: stuck_pool::Inside::default(),
         }
     }
 
@@ -80,6 +87,11 @@ impl Debug {
     #[inline]
     pub(crate) fn notes_polls(&self) -> bool {
         self.level >= Level::Cheap
+    }
+
+    /// The count that a thread of the blocking pool takes part in.
+    pub(crate) fn pool_thread(&self) -> Option<stuck_pool::Inside> {
+        (self.level == Level::Full).then(|| self.inside.clone())
     }
 
     /// Whether somebody looks at these notes.
@@ -137,6 +149,9 @@ fn level(builder: Option<bool>, environment: Option<&std::ffi::OsStr>) -> Level 
 
 /// Starts what debug mode needs besides the runtime's own threads.
 pub(crate) fn start(shared: &Arc<Shared>) {
+    if shared.debug.notes_polls() {
+        other::start(shared);
+    }
     if shared.debug.level == Level::Full {
         watcher::start(shared);
     }

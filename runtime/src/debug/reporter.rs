@@ -64,6 +64,11 @@ pub(super) fn later(job: impl FnOnce() + Send + 'static) {
     }
 }
 
+/// Whether the thread is there.
+pub(super) fn is_running() -> bool {
+    QUEUE.lock().unwrap_or_else(PoisonError::into_inner).running
+}
+
 /// Waits until everything is told that was noticed before, at most until `deadline`.
 pub(crate) fn flush(deadline: Instant) {
     if REPORTER.get() {

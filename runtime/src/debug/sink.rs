@@ -75,11 +75,12 @@ impl Sink {
             reported: 0,
             missed: 0,
         });
-        if now.duration_since(site.since) >= WINDOW {
+        let (most, window) = limit(kind);
+        if now.duration_since(site.since) >= window {
             site.since = now;
             site.reported = 0;
         }
-        if site.reported >= BURST {
+        if site.reported >= most {
             site.missed += 1;
             return None;
         }
@@ -107,6 +108,15 @@ impl Sink {
             // Its destructor is user code once more.
             mem::forget(payload);
         }
+    }
+}
+
+/// How many reports of one place in which time.
+fn limit(kind: ReportKind) -> (u32, Duration) {
+    match kind {
+        // Nothing changes from one time to the next.
+        ReportKind::OtherRuntime => (1, Duration::MAX),
+        _ => (BURST, WINDOW),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, Once, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::polls;
+use super::{deadlock, grants, polls, stuck_pool};
 use crate::scheduler::Shared;
 
 /// Between two looks, if nothing asks for more: what is looked for lasts a second or for ever.
@@ -46,12 +46,15 @@ pub(super) fn start(shared: &Arc<Shared>) {
         TICK
     };
     let builder = thread::Builder::new().name(shared.config.thread_name("watcher"));
+    rt_sync::grants::watch();
     // Without it there are fewer reports.
     let _ = builder.spawn(move || watch(&weak, &bed.0, &bed.1, tick));
 }
 
 fn watch(shared: &Weak<Shared>, closed: &Mutex<bool>, condvar: &Condvar, tick: Duration) {
     let mut last = Instant::now();
+    let mut deadlock = deadlock::Look::default();
+    let mut stuck_pool = stuck_pool::Look::default();
     loop {
         let guard = closed.lock().unwrap_or_else(PoisonError::into_inner);
         let (guard, _) = condvar
@@ -72,6 +75,9 @@ fn watch(shared: &Weak<Shared>, closed: &Mutex<bool>, condvar: &Condvar, tick: D
         }
         if now.duration_since(last) >= TICK {
             last = now;
+            deadlock.look(&shared, now);
+            stuck_pool.look(&shared, now);
+            grants::look(&shared);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The functions at the root of the crate: they use the runtime of the thread.
 
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -7,6 +8,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use super::handle::BOX_FROM;
 use super::{BlockOnError, Handle};
 use crate::context::{self, Place};
+use crate::debug::{self, forgotten::Told};
 use crate::scheduler::{Home, lend};
 use crate::task::group::{Child, Entry, GroupOutput};
 use crate::task::{JoinHandle, Meta};
@@ -40,6 +42,39 @@ where
         Some(place) => spawn_at(place, future, meta),
         None => no_runtime("rt::spawn"),
     }
+}
+
+/// [`spawn`]s a task that may fail, and whose failure somebody should hear of.
+///
+/// In [debug mode](super::Builder::debug) a task that ends with `Err` while nobody keeps its handle, or whose handle is
+/// dropped before anybody took the error from it, is [reported](super::Report), with its name, where it was spawned, and
+/// the error's `Display` text (the first 300 bytes). That is the one kind of report that shows a value of the program: an
+/// error whose text must not get into a log is for [`spawn`]. Outside debug mode this is [`spawn`].
+///
+/// # Panics
+/// If the thread is in no runtime.
+///
+/// # Examples
+/// ```
+/// # #[rt::main]
+/// # async fn main() {
+/// // Detached, and yet heard of.
+/// drop(rt::task::spawn_result(async {
+///     let text = std::fs::read_to_string("/no/such/file")?;
+///     println!("{text}");
+///     Ok::<(), std::io::Error>(())
+/// }));
+/// # }
+/// ```
+#[track_caller]
+#[inline]
+pub fn spawn_result<F, T, E>(future: F) -> JoinHandle<Result<T, E>>
+where
+    F: Future<Output = Result<T, E>> + Send + 'static,
+    T: Send + 'static,
+    E: fmt::Display + Send + 'static,
+{
+    spawn(Told::new(future))
 }
 
 #[inline]
@@ -261,6 +296,7 @@ fn no_runtime(what: &str) -> ! {
 
 /// What `rt-io` needs from above: timers for the back-off of `accept`, and the blocking pool to resolve names.
 pub(super) fn set_hooks() {
+    rt_io::context::set_notice_hook(debug::other::notice);
     rt_io::context::set_sleep_hook(|duration| Box::pin(crate::time::sleep(duration)));
     rt_io::context::set_resolve_hook(|host, port| {
         Box::pin(async move {

@@ -18,7 +18,8 @@ mod workers;
 
 pub use self::builder::Builder;
 pub use self::entry::{
-    block_in_place, bridge, spawn, spawn_blocking, spawn_compute, spawn_pinned, try_bridge,
+    block_in_place, bridge, spawn, spawn_blocking, spawn_compute, spawn_pinned, spawn_result,
+    try_bridge,
 };
 pub use self::handle::{BlockOnError, EnterGuard, Handle, RuntimeFlavor, TryCurrentError};
 pub use self::metrics::{PoolMetrics, RuntimeMetrics, WorkerMetrics};

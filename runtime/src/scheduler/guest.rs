@@ -42,6 +42,7 @@ impl Shared {
     #[track_caller]
     pub(crate) fn block_on<F: Future>(self: &Arc<Self>, future: F) -> Result<F::Output, Refused> {
         let site = Location::caller();
+        let _inside = debug::stuck_pool::enter();
         if context::is_polling() {
             return Err(Refused::Nested);
         }

@@ -68,7 +68,7 @@ use self::seats::Seats;
 use self::shutdown::Latch;
 use crate::blocking::{self, Pool};
 use crate::context::{self, Context, Phase};
-use crate::debug::Debug;
+use crate::debug::{self, Debug};
 use crate::runtime::config::{Config, call};
 use crate::runtime::panics::{self, Unretrieved};
 use crate::task::{Meta, Runnable};
@@ -236,7 +236,12 @@ fn pool_config(
     pool.run = Arc::new(move |body| {
         let _entered = weak.upgrade().map(|shared| shared.enter(Phase::Entered));
         call(start.as_ref());
-        body();
+        // The thread does not keep the runtime alive.
+        let inside = weak
+            .upgrade()
+            .filter(|_| kind == "blocking")
+            .and_then(|shared| shared.debug.pool_thread());
+        debug::stuck_pool::on_thread(inside, body);
         call(stop.as_ref());
     });
     let clock = clock.clone();

@@ -401,6 +401,11 @@ impl fmt::Debug for Seat {
 }
 
 impl Seat {
+    /// How many turns were begun; wraps.
+    pub(crate) fn turns(&self) -> u32 {
+        self.turn.load(Relaxed)
+    }
+
     /// Whether nobody sits.
     pub(crate) fn is_free(&self) -> bool {
         self.resting.lock().is_some()

@@ -54,6 +54,11 @@ impl Latch {
         Ticket(shared.clone())
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        *self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Waits until all are gone. `false`: the deadline passed.
     fn wait(&self, deadline: Instant) -> bool {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);

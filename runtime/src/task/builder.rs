@@ -1,11 +1,13 @@
 //! `task::Builder`: gives a task a name before it is spawned.
 
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
 
 use super::local::spawn_local_meta;
 use super::{JoinHandle, LocalSet, Meta};
+use crate::debug::forgotten::Told;
 use crate::runtime::Handle;
 
 /// Gives a task a name, which reports and dumps show, and spawns it.
@@ -72,6 +74,23 @@ impl<'a> Builder<'a> {
         F::Output: Send + 'static,
     {
         Ok(handle.spawn_meta(future, self.meta()))
+    }
+
+    /// Spawns a task that may fail on the current runtime, as [`spawn_result`](super::spawn_result) does.
+    ///
+    /// # Errors
+    /// None today.
+    ///
+    /// # Panics
+    /// Outside a runtime.
+    #[track_caller]
+    pub fn spawn_result<F, T, E>(self, future: F) -> io::Result<JoinHandle<Result<T, E>>>
+    where
+        F: Future<Output = Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+        E: fmt::Display + Send + 'static,
+    {
+        self.spawn(Told::new(future))
     }
 
     /// Spawns a task on the current [`LocalSet`], as [`spawn_local`](super::spawn_local) does.

@@ -37,6 +37,7 @@ use rt_sync::primitive::atomic::{
 use rt_sync::wait_list::WaitList;
 
 use super::done::Done;
+use crate::debug::forgotten::Failure;
 
 /// A callback of [`JoinHandle::on_done`](super::JoinHandle::on_done).
 pub(crate) type Hook = Box<dyn FnOnce(&Done) + Send + 'static>;
@@ -48,6 +49,8 @@ pub(super) struct Cold {
     /// Those who wait for the request.
     pub(super) waiting: WaitList,
     hooks: Mutex<Hooks>,
+    /// What is told if nobody takes the error with which the task ended: see `debug/forgotten.rs`.
+    failure: Mutex<Option<Failure>>,
 }
 
 struct Hooks {
@@ -65,6 +68,7 @@ impl Cold {
                 queue: VecDeque::new(),
                 running: false,
             }),
+            failure: Mutex::new(None),
         })
     }
 
@@ -78,6 +82,17 @@ impl Cold {
     /// Whether the task was asked to end.
     pub(super) fn is_asked(&self) -> bool {
         self.asked.load(Relaxed)
+    }
+
+    /// Keeps what is to be told if nobody takes the error.
+    pub(super) fn keep_failure(&self, failure: Failure) {
+        let before = self.failure.lock().replace(failure);
+        drop(before);
+    }
+
+    /// What is to be told, once.
+    pub(super) fn take_failure(&self) -> Option<Failure> {
+        self.failure.lock().take()
     }
 
     /// Step 1.

@@ -20,6 +20,7 @@ use rt_sync::primitive::atomic::Ordering::Relaxed;
 use rt_sync::{coop, wait};
 
 use super::cell::Cell;
+use super::cold::Cold;
 use super::done::{Done, Outcome};
 use super::error::PanicReport;
 use super::header::{Header, Vtable};
@@ -146,6 +147,9 @@ fn finish<F: Future, S: Schedule>(
         cell.scheduler
             .task_panicked(&report, completed != Completed::Detached);
     }
+    if completed == Completed::Detached {
+        tell_failure(&cell.header);
+    }
     match completed {
         Completed::Joinable => {}
         // An output without a destructor goes with the cell.
@@ -179,6 +183,14 @@ fn clear<F: Future, S: Schedule>(cell: &Cell<F, S>) {
         contain_drop(cell, clear)
     } else {
         clear()
+    }
+}
+
+/// The output goes, and nobody has taken it.
+#[inline]
+fn tell_failure(task: &Header) {
+    if let Some(failure) = task.cold.get().and_then(Cold::take_failure) {
+        failure.tell(task);
     }
 }
 
@@ -306,6 +318,7 @@ unsafe fn drop_output<F: Future, S: Schedule>(ptr: NonNull<Header>) {
     if let Some(report) = unsafe { cell.peek_error() }.and_then(JoinError::report) {
         cell.scheduler.task_panicked(report, false);
     }
+    tell_failure(&cell.header);
     clear(cell);
 }
 

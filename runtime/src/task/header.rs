@@ -60,6 +60,11 @@ pub(super) struct Vtable {
 }
 
 impl Header {
+    /// What the task does at this moment.
+    pub(crate) fn activity(&self) -> super::Activity {
+        self.state.activity()
+    }
+
     pub(crate) fn name(&self) -> Option<&Arc<str>> {
         self.cold.get().and_then(|cold| cold.name.as_ref())
     }

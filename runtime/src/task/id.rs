@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::header::Header;
 use super::raw::TaskRef;
+use crate::debug::{ReportedTask, forgotten::Failure};
 
 /// Identifies a task among all tasks that this process ever made.
 ///
@@ -30,7 +31,17 @@ static NEXT_BLOCK: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static NEXT: Cell<u64> = const { Cell::new(0) };
+}
+
+#[cfg(not(rt_loom))]
+thread_local! {
     static CURRENT: Cell<*const Header> = const { Cell::new(ptr::null()) };
+}
+
+// The threads of a model share the storage of the thread that explores it.
+#[cfg(rt_loom)]
+loom::thread_local! {
+    static CURRENT: Cell<*const Header> = Cell::new(ptr::null());
 }
 
 impl Id {
@@ -92,7 +103,28 @@ pub fn try_id() -> Option<Id> {
 #[inline]
 pub(super) fn with_current<R>(f: impl FnOnce(Option<&Header>) -> R) -> R {
     // SAFETY: null, or the header of a task that is polled or dropped further up this thread's stack (module head).
-    f(unsafe { CURRENT.get().as_ref() })
+    f(unsafe { CURRENT.with(Cell::get).as_ref() })
+}
+
+/// Gives the task that runs on this thread what is told if nobody takes its error.
+pub(crate) fn keep_failure(failure: Failure) {
+    let left = with_current(|task| match task {
+        Some(task) => {
+            task.cold.get_or_init().keep_failure(failure);
+            None
+        }
+        None => Some(failure),
+    });
+    drop(left);
+}
+
+/// The task that runs on this thread, as reports show it.
+pub(crate) fn current_report() -> Option<ReportedTask> {
+    with_current(|task| {
+        let task = ReportedTask::of(task?);
+        // What it waited for last is of no interest.
+        Some(ReportedTask { wait: None, ..task })
+    })
 }
 
 /// A reference to the task that runs on this thread, if there is one.
@@ -113,13 +145,13 @@ pub(super) struct CurrentGuard(*const Header);
 /// reference to the task up.
 #[inline]
 pub(super) fn set_current(task: &Header) -> CurrentGuard {
-    CurrentGuard(CURRENT.replace(ptr::from_ref(task)))
+    CurrentGuard(CURRENT.with(|current| current.replace(ptr::from_ref(task))))
 }
 
 impl Drop for CurrentGuard {
     #[inline]
     fn drop(&mut self) {
-        CURRENT.set(self.0);
+        CURRENT.with(|current| current.set(self.0));
     }
 }
 

@@ -65,11 +65,12 @@ pub use self::local::{LocalEnterGuard, LocalSet, RunUntil, spawn_local};
 pub use self::task_local::{AccessError, LocalKey};
 pub use self::tracker::TaskTracker;
 pub use self::yield_now::{YieldNow, yield_now};
-pub use crate::runtime::{block_in_place, spawn, spawn_blocking};
+pub use crate::runtime::{block_in_place, spawn, spawn_blocking, spawn_result};
 pub use rt_sync::wait::WaitKind;
 
 pub(crate) use self::error::PanicReport;
 pub(crate) use self::header::{Header, Links};
+pub(crate) use self::id::{current_report, keep_failure};
 pub(crate) use self::raw::{Runnable, TaskRef};
 pub(crate) use self::schedule::{Meta, NewTask, Schedule, new_task, spawn_listed};
 

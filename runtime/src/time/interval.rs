@@ -124,6 +124,7 @@ impl Interval {
             match self.timer.as_mut().poll(cx, self.next) {
                 Outcome::Ready => {}
                 Outcome::Pending => {
+                    self.timer.check_runtime(self.site);
                     wait::record(WaitKind::Interval, self.site);
                     return Poll::Pending;
                 }

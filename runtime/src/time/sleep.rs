@@ -140,6 +140,7 @@ impl Future for Sleep {
                 Poll::Ready(())
             }
             Outcome::Pending => {
+                this.timer.check_runtime(this.site);
                 wait::record(WaitKind::Sleep, this.site);
                 Poll::Pending
             }

@@ -239,7 +239,7 @@ impl<F: Future> Future for Timeout<F> {
 /// Whether the time is over. It spends no coop budget: a future inside that has used it up must not keep the deadline
 /// from being seen.
 fn poll_limit(
-    timer: Pin<&mut Timer>,
+    mut timer: Pin<&mut Timer>,
     limit: &mut Limit,
     site: &'static Location<'static>,
     cx: &mut Context<'_>,
@@ -257,9 +257,12 @@ fn poll_limit(
         Limit::Over(..) => panic!("the `timeout` made at {site} was polled after it had ended"),
     };
     *limit = Limit::Until(deadline);
-    match timer.poll(cx, deadline) {
+    match timer.as_mut().poll(cx, deadline) {
         Outcome::Ready => true,
-        Outcome::Pending => false,
+        Outcome::Pending => {
+            timer.check_runtime(site);
+            false
+        }
         Outcome::Closed => closed("timeout", site),
         Outcome::NoRuntime => no_runtime("timeout", site),
     }

@@ -13,6 +13,7 @@
     reason = "the address of the pinned entry is given to a wheel"
 )]
 
+use std::panic::Location;
 use std::pin::Pin;
 use std::task::Context;
 
@@ -24,6 +25,7 @@ use super::current;
 use super::entry::{End, Entry, EntryRef, State};
 use super::instant::Instant;
 use super::timers::Timers;
+use crate::debug;
 
 /// What a poll of a [`Timer`] says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +84,17 @@ impl Timer {
     #[inline]
     pub fn is_unused(&self) -> bool {
         self.owner.is_none()
+    }
+
+    /// In debug mode tells if the timer waits in another runtime than the one that fires it. For futures that are about to
+    /// return `Pending`.
+    #[inline]
+    pub(super) fn check_runtime(&self, site: &'static Location<'static>) {
+        if let Some(owner) = &self.owner
+            && debug::other::is_checked()
+        {
+            debug::other::check_timer(owner, site);
+        }
     }
 
     /// Waits until `deadline`, which counts when the timer is idle: a timer that is under way has its own

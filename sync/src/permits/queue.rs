@@ -23,6 +23,7 @@ use std::marker::PhantomPinned;
 use std::ptr;
 use std::task::Waker;
 
+use crate::grants;
 use crate::primitive::atomic::{
     AtomicU8,
     Ordering::{Acquire, Relaxed, Release},
@@ -195,6 +196,9 @@ impl Queue {
         } else {
             // SAFETY: a neighbour in the queue.
             unsafe { links(next, |links| links.prev = prev) };
+        }
+        if state == GRANTED && grants::is_on() {
+            grants::granted(node);
         }
         // SAFETY: the node is alive until the store below at least.
         let node = unsafe { &*node };

@@ -11,9 +11,10 @@ use std::task::{Context, Poll, Waker, ready};
 
 use pin_project_lite::pin_project;
 
-use super::queue::{IDLE, Node};
+use super::queue::{GRANTED, IDLE, Node};
 use super::{MAX, Permits};
 use crate::coop;
+use crate::grants;
 use crate::wait::{self, WaitKind};
 
 /// How a future or a guard reaches its permits: by reference, or by whatever keeps them alive.
@@ -64,9 +65,13 @@ pin_project! {
             let this = this.project();
             if let Some(target) = this.target
                 && this.node.state() != IDLE
-                && target.permits().leave(&this.node)
             {
-                target.give_back(this.node.needed);
+                if grants::is_on() {
+                    grants::over(&*this.node);
+                }
+                if target.permits().leave(&this.node) {
+                    target.give_back(this.node.needed);
+                }
             }
         }
     }
@@ -101,6 +106,13 @@ impl<R: PermitsRef> Wait<R> {
         if polled.is_ready() {
             unit.made_progress();
         } else {
+            if grants::is_on() {
+                grants::waits(&*this.node, R::KIND, this.site, cx.waker());
+                // Before it was listed.
+                if this.node.state() == GRANTED {
+                    grants::granted::<Node>(&*this.node);
+                }
+            }
             wait::record(R::KIND, this.site);
         }
         polled
@@ -111,7 +123,12 @@ impl<R: PermitsRef> Wait<R> {
         let Some(target) = slot.as_ref() else {
             panic!("a future of a lock or semaphore was polled after it was ready");
         };
-        let result = ready!(target.permits().poll(&node, waker));
+        let Poll::Ready(result) = target.permits().poll(&node, waker) else {
+            return Poll::Pending;
+        };
+        if grants::is_on() {
+            grants::over(&*node);
+        }
         let Some(target) = slot.take() else {
             unreachable!("it was there a moment ago");
         };

@@ -1,0 +1,131 @@
+//! Deadlocks of `block_on`: its future waits, and nothing is left that could wake it.
+//!
+//! # When it is certain
+//! All of this holds, and has held for [`AFTER`], with no turn of any seat in between:
+//! 1. Every seat is asleep or free, and nothing is queued anywhere.
+//! 2. No timer runs and no socket is registered.
+//! 3. No closure runs or waits in the blocking and compute pools.
+//! 4. The process has no thread that is not one of these. So nobody is left who could call a waker, spawn a task or drop the
+//!    other end of a channel.
+//!
+//! Who holds a waker does not tell: it may lie in a channel whose other end is anywhere. The threads do, though a program
+//! with any thread of its own is never told of a deadlock; neither is one on a system without `/proc`.
+//!
+//! A root future that waits for something that this crate does not know of, as `std::future::pending`, may mean to wait for
+//! ever, and is left alone.
+
+use std::time::{Duration, Instant};
+
+use super::report::{Report, ReportKind, ReportedTask};
+use super::reporter;
+use crate::scheduler::Shared;
+use crate::task::Activity;
+
+/// How long nothing must have happened.
+const AFTER: Duration = Duration::from_secs(1);
+
+/// Tasks that are listed.
+const MOST: usize = 30;
+
+/// What the watcher remembers.
+#[derive(Default)]
+pub(super) struct Look {
+    /// The turns of all seats, and since when they are the same.
+    still: Option<(Vec<u32>, Instant)>,
+    told: bool,
+}
+
+impl Look {
+    pub(super) fn look(&mut self, shared: &Shared, now: Instant) {
+        let seats = shared.seats.snapshot();
+        let turns = || seats.iter().map(|seat| seat.turns()).collect::<Vec<_>>();
+        let quiet = is_quiet(shared).then(turns);
+        match (&self.still, quiet) {
+            (_, None) => *self = Self::default(),
+            (Some((before, since)), Some(turns)) if *before == turns => {
+                if !self.told && now.duration_since(*since) >= AFTER && is_alone(shared) {
+                    self.told = true;
+                    report(shared);
+                }
+            }
+            (_, Some(turns)) => {
+                self.told = false;
+                self.still = Some((turns, now));
+            }
+        }
+    }
+}
+
+/// Points 1 to 3.
+fn is_quiet(shared: &Shared) -> bool {
+    let pools = [shared.blocking.metrics(), shared.compute.metrics()];
+    shared.injector.is_empty()
+        && pools
+            .iter()
+            .all(|pool| pool.queue_depth == 0 && pool.threads == pool.idle_threads)
+        && shared.seats.snapshot().iter().all(|seat| {
+            (seat.wakeup.park.is_parked() || seat.is_free())
+                && !seat.has_sources()
+                && seat.next.is_empty()
+                && seat.stealer.is_empty()
+                && seat.inbox.is_empty()
+                && !seat.root.is_set()
+        })
+}
+
+/// Point 4.
+fn is_alone(shared: &Shared) -> bool {
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else {
+        return false;
+    };
+    let guests = shared.seats.snapshot();
+    let guests = guests
+        .iter()
+        .filter(|seat| seat.note.root().is_some())
+        .count();
+    // The watcher is this one.
+    let known = 1
+        + shared.threads.count()
+        + shared.blocking.metrics().threads
+        + shared.compute.metrics().threads
+        + guests;
+    threads.count() <= known && !reporter::is_running()
+}
+
+fn report(shared: &Shared) {
+    let mut tasks = Vec::new();
+    shared.each_live_list(|list| {
+        tasks.extend(
+            list.snapshot()
+                .iter()
+                .filter(|task| task.header().activity() == Activity::Waiting)
+                .map(|task| ReportedTask::of(task.header())),
+        );
+    });
+    let others = match tasks.len() {
+        0 => String::new(),
+        1 => "; one task waits".to_owned(),
+        number => format!("; {number} tasks wait"),
+    };
+    tasks.truncate(MOST);
+    let sink = &shared.debug.sink;
+    for seat in shared.seats.snapshot().iter() {
+        let Some(site) = seat.note.root() else {
+            continue;
+        };
+        let root = ReportedTask::root(site, seat.note.root_wait.load());
+        let Some((kind, at)) = root.wait else {
+            continue;
+        };
+        let text = format!(
+            "waits in {kind:?} at {at}, and nothing can wake it: no timer runs, no socket is registered, no closure runs, and \
+             the process has no other thread{others}"
+        );
+        sink.report(Report {
+            site: Some(site),
+            task: Some(ReportedTask { wait: None, ..root }),
+            tasks: tasks.clone(),
+            ..Report::new(ReportKind::Deadlock, &sink.runtime, text)
+        });
+    }
+}
