@@ -2,8 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use crate::mpsc::{channel, unbounded_channel};
@@ -139,7 +139,7 @@ fn wakers_may_use_the_channel() {
                 });
             }
         };
-        let ran = |slot: &std::sync::Mutex<Option<_>>| slot.lock().unwrap().is_none();
+        let ran = |slot: &Mutex<Option<_>>| slot.lock().unwrap().is_none();
         arm();
         {
             let mut recv = pin!(receiver.recv());
@@ -189,12 +189,13 @@ fn a_value_that_comes_while_the_waker_is_cloned_is_seen() {
 
 #[test]
 fn a_slot_that_comes_free_while_the_waker_is_cloned_is_taken() {
-    let (sender, mut receiver) = channel(1);
+    let (sender, receiver) = channel(1);
     sender.try_send(1).unwrap();
     let probe = Probe::new();
+    let receiver = Arc::new(Mutex::new(receiver));
+    let taking = receiver.clone();
     once(&probe.on_clone, move || {
-        assert_eq!(receiver.try_recv(), Ok(1));
-        std::mem::forget(receiver);
+        assert_eq!(taking.lock().unwrap().try_recv(), Ok(1));
     });
     assert_eq!(poll_with(pin!(sender.send(2)), &probe), Poll::Ready(Ok(())));
     assert_eq!((probe.alive(), probe.wakes()), (0, 0));
@@ -202,13 +203,14 @@ fn a_slot_that_comes_free_while_the_waker_is_cloned_is_taken() {
 
 #[test]
 fn a_waker_that_panics_when_dropped_keeps_no_slot() {
-    let (sender, mut receiver) = channel(1);
+    let (sender, receiver) = channel(1);
     sender.try_send(1).unwrap();
     let probe = Probe::new();
+    let receiver = Arc::new(Mutex::new(receiver));
+    let taking = receiver.clone();
     // The slot comes free while the waker is cloned, so that it is not needed.
     once(&probe.on_clone, move || {
-        assert_eq!(receiver.try_recv(), Ok(1));
-        std::mem::forget(receiver);
+        assert_eq!(taking.lock().unwrap().try_recv(), Ok(1));
     });
     once(&probe.on_drop, || panic!("a waker that panics"));
     let mut waiting = Box::pin(sender.reserve());
