@@ -347,15 +347,22 @@ impl<'a, S, const LINES: usize> Place<'a, S, LINES> {
     pub(crate) fn joined(&self) -> bool {
         self.joined.load(Relaxed)
     }
+
+    /// For a place that is dropped. Most have never been in a line.
+    #[cold]
+    fn leave_at_last(&self) {
+        let mut locked = self.desk.lock();
+        let (_, waker) = locked.leave(self);
+        drop(locked);
+        drop(waker);
+    }
 }
 
 impl<S, const LINES: usize> Drop for Place<'_, S, LINES> {
+    #[inline]
     fn drop(&mut self) {
         if self.joined() {
-            let mut locked = self.desk.lock();
-            let (_, waker) = locked.leave(self);
-            drop(locked);
-            drop(waker);
+            self.leave_at_last();
         }
     }
 }

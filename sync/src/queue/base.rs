@@ -214,6 +214,63 @@ impl<S: Store> QueueLocked<'_, S> {
     }
 }
 
+/// Puts an item if nothing stands in the way, as nearly always: one lock, and nothing that the compiler has to carry
+/// along for the other cases. What it costs is what a message costs.
+///
+/// # Errors
+/// `put_now` or a wait are needed: the item.
+#[inline]
+pub(super) fn put_fast<S: Store>(desk: &QueueDesk<S>, item: S::Item) -> Result<(), S::Item> {
+    let mut queue = desk.lock();
+    if queue.shut || !queue.has_place() {
+        drop(queue);
+        return Err(item);
+    }
+    if let Err(refused) = queue.items.push(item) {
+        drop(queue);
+        let Refused { item, panicked } = refused;
+        drop(item);
+        panic::resume_unwind(panicked);
+    }
+    queue.outstanding += 1;
+    let wake = queue.offer_item();
+    drop(queue);
+    if let Some(waker) = wake {
+        wake_other(waker);
+    }
+    Ok(())
+}
+
+/// Gets an item if nothing stands in the way. `None`: `get_now` or a wait are needed.
+#[inline]
+pub(super) fn get_fast<S: Store>(desk: &QueueDesk<S>) -> Option<S::Item> {
+    let mut queue = desk.lock();
+    if queue.shut || !queue.has_item() {
+        return None;
+    }
+    match queue.items.pop() {
+        Ok(Some(item)) => {
+            let wake = queue.offer_place();
+            drop(queue);
+            if let Some(waker) = wake {
+                wake_other(waker);
+            }
+            Some(item)
+        }
+        Ok(None) => None,
+        Err(panicked) => {
+            drop(queue);
+            panic::resume_unwind(panicked);
+        }
+    }
+}
+
+/// Once in a batch of items.
+#[cold]
+fn wake_other(waker: Waker) {
+    waker.wake();
+}
+
 /// What is to be woken after a get, when the lock is not held.
 pub(super) struct After {
     wake: Option<Waker>,
@@ -305,7 +362,15 @@ impl<S: Store> BaseQueue<S> {
     ///
     /// # Panics
     /// As for [`put`](Self::put).
+    #[inline]
     pub fn try_put(&self, item: S::Item) -> Result<(), TryPutError<S::Item>> {
+        match put_fast(&self.desk, item) {
+            Ok(()) => Ok(()),
+            Err(item) => self.try_put_slow(item),
+        }
+    }
+
+    fn try_put_slow(&self, item: S::Item) -> Result<(), TryPutError<S::Item>> {
         let mut queue = self.desk.lock();
         let put = queue.put_now(item);
         drop(queue);
@@ -330,7 +395,15 @@ impl<S: Store> BaseQueue<S> {
     ///
     /// # Panics
     /// As for [`get`](Self::get).
+    #[inline]
     pub fn try_get(&self) -> Result<S::Item, TryGetError> {
+        match get_fast(&self.desk) {
+            Some(item) => Ok(item),
+            None => self.try_get_slow(),
+        }
+    }
+
+    fn try_get_slow(&self) -> Result<S::Item, TryGetError> {
         let mut queue = self.desk.lock();
         let got = queue.get_now();
         drop(queue);

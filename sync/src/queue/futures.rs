@@ -9,10 +9,12 @@ use std::task::{Context, Poll, Waker, ready};
 use futures_core::Stream;
 use pin_project_lite::pin_project;
 
-use super::base::{BaseQueue, GETTERS, GO, JOINERS, PUTTERS, QueueLocked, QueuePlace, Refusal};
+use super::base::{
+    BaseQueue, GETTERS, GO, JOINERS, PUTTERS, QueueLocked, QueuePlace, Refusal, get_fast, put_fast,
+};
 use super::error::QueueShutDown;
 use super::store::Store;
-use crate::coop;
+use crate::coop::{self, RestoreOnPending};
 use crate::desk::Standing;
 use crate::wait::{self, WaitKind};
 
@@ -30,7 +32,9 @@ pin_project! {
 
     impl<'a, S: Store> PinnedDrop for Put<'a, S> {
         fn drop(this: Pin<&mut Self>) {
-            leave(&this.place, |queue| queue.give_place_back());
+            if this.place.joined() {
+                leave(&this.place, |queue| queue.give_place_back());
+            }
         }
     }
 }
@@ -46,7 +50,9 @@ pin_project! {
 
     impl<'a, S: Store> PinnedDrop for Get<'a, S> {
         fn drop(this: Pin<&mut Self>) {
-            leave(&this.place, |queue| queue.give_item_back());
+            if this.place.joined() {
+                leave(&this.place, |queue| queue.give_item_back());
+            }
         }
     }
 }
@@ -83,14 +89,11 @@ pin_project! {
 }
 
 /// A place goes: who stands behind it gets what it was granted.
-#[inline]
+#[cold]
 fn leave<'a, S: Store>(
     place: &QueuePlace<'a, S>,
     pass_on: impl FnOnce(&mut QueueLocked<'a, S>) -> Option<Waker>,
 ) {
-    if !place.joined() {
-        return;
-    }
     let mut queue = place.desk().lock();
     let (standing, stale) = queue.leave(place);
     let wake = if standing == Standing::Granted(GO) {
@@ -142,9 +145,34 @@ impl<S: Store> Future for Put<'_, S> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let unit = ready!(coop::poll_proceed(cx));
         let this = self.project();
-        let place = this.place.into_ref();
+        if !this.place.joined() {
+            let item = this
+                .item
+                .take()
+                .expect("a put is polled after it was ready");
+            match put_fast(this.place.desk(), item) {
+                Ok(()) => {
+                    unit.made_progress();
+                    return Poll::Ready(Ok(()));
+                }
+                Err(item) => *this.item = Some(item),
+            }
+        }
+        Self::poll_slow(this.place.into_ref(), this.item, this.site, cx, unit)
+    }
+}
+
+impl<'a, S: Store> Put<'a, S> {
+    /// What is not done by `put_fast`.
+    fn poll_slow(
+        place: Pin<&QueuePlace<'a, S>>,
+        slot: &mut Option<S::Item>,
+        site: Site,
+        cx: &mut Context<'_>,
+        unit: RestoreOnPending,
+    ) -> Poll<Result<(), QueueShutDown<S::Item>>> {
         // A clone of the waker, made while the lock is not held.
-        let mut spare: Option<Waker> = None;
+        let mut spare = (!place.joined()).then(|| cx.waker().clone());
         loop {
             let mut queue = place.desk().lock();
             let standing = queue.standing(&place);
@@ -154,10 +182,7 @@ impl<S: Store> Future for Put<'_, S> {
                 }
                 continue;
             }
-            let item = this
-                .item
-                .take()
-                .expect("a put is polled after it was ready");
+            let item = slot.take().expect("a put that waits has its item");
             let put = match standing {
                 Standing::Granted(GO) => queue.put_granted(item),
                 Standing::Granted(_) => Err((item, Refusal::ShutDown)),
@@ -188,11 +213,11 @@ impl<S: Store> Future for Put<'_, S> {
                 Err((item, Refusal::Panicked(payload))) => {
                     drop(queue);
                     // The grant, if there is one, is passed on when the future is dropped.
-                    *this.item = Some(item);
+                    *slot = Some(item);
                     panic::resume_unwind(payload);
                 }
                 Err((item, Refusal::Wait)) => {
-                    *this.item = Some(item);
+                    *slot = Some(item);
                     if let Some(waker) = spare.take() {
                         queue.join(place, PUTTERS, waker);
                         break;
@@ -202,7 +227,7 @@ impl<S: Store> Future for Put<'_, S> {
                 }
             }
         }
-        wait::record(WaitKind::Queue, this.site);
+        wait::record(WaitKind::Queue, site);
         Poll::Pending
     }
 }
@@ -225,8 +250,25 @@ impl<S: Store> Future for Get<'_, S> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let unit = ready!(coop::poll_proceed(cx));
         let this = self.project();
-        let place = this.place.into_ref();
-        let mut spare: Option<Waker> = None;
+        if !this.place.joined()
+            && let Some(item) = get_fast(this.place.desk())
+        {
+            unit.made_progress();
+            return Poll::Ready(Ok(item));
+        }
+        Self::poll_slow(this.place.into_ref(), this.site, cx, unit)
+    }
+}
+
+impl<'a, S: Store> Get<'a, S> {
+    /// What is not done by `get_fast`.
+    fn poll_slow(
+        place: Pin<&QueuePlace<'a, S>>,
+        site: Site,
+        cx: &mut Context<'_>,
+        unit: RestoreOnPending,
+    ) -> Poll<Result<S::Item, QueueShutDown>> {
+        let mut spare = (!place.joined()).then(|| cx.waker().clone());
         loop {
             let mut queue = place.desk().lock();
             let standing = queue.standing(&place);
@@ -275,7 +317,7 @@ impl<S: Store> Future for Get<'_, S> {
                 }
             }
         }
-        wait::record(WaitKind::Queue, this.site);
+        wait::record(WaitKind::Queue, site);
         Poll::Pending
     }
 }
