@@ -2,49 +2,15 @@
 #![cfg(not(rt_loom))]
 
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, mpsc};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
-use std::time::Duration;
+use std::task::{Context, Poll, Waker};
+use std::thread;
 
 use rt::internals::future::Pool;
+use rt_loom_tests::stress::{Unpark, block_on, limited};
 use rt_sync::AtomicWaker;
-
-fn limited(body: impl FnOnce() + Send + 'static) {
-    let (done, end) = mpsc::channel();
-    let worker = thread::spawn(move || {
-        body();
-        done.send(()).unwrap();
-    });
-    match end.recv_timeout(Duration::from_secs(60)) {
-        Err(mpsc::RecvTimeoutError::Timeout) => {
-            eprintln!("a wake is lost: not over after 60 s");
-            std::process::abort();
-        }
-        _ => worker.join().unwrap(),
-    }
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return output;
-        }
-        thread::park();
-    }
-}
 
 #[derive(Default)]
 struct Counter {

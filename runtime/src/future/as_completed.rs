@@ -112,6 +112,10 @@ impl<F: Future> AsCompleted<F> {
     ///
     /// # Cancel safety
     /// No output is lost when the future is dropped.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "the name that streams and iterators have for it"
+    )]
     #[track_caller]
     pub fn next(&mut self) -> NextCompleted<'_, F> {
         NextCompleted {
@@ -202,6 +206,10 @@ impl<F: Future> AsCompletedWithin<F> {
     ///
     /// # Cancel safety
     /// No output is lost when the future is dropped.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "the name that streams and iterators have for it"
+    )]
     #[track_caller]
     pub fn next(&mut self) -> NextWithin<'_, F> {
         NextWithin {

@@ -35,10 +35,12 @@
 //! budget and a sleep, it polls the sleep with no budget left for ever. It also allocates for each future.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+// What `Wake` asks for; the queue, whose drop has to come after every use, is in a modelled one.
+use std::sync::Arc as StdArc;
 use std::task::{Context, Poll, Wake, Waker};
 
 use rt_sync::coop;
+use rt_sync::primitive::Arc;
 use rt_sync::primitive::atomic::{AtomicBool, Ordering::AcqRel};
 
 use super::slab::Slab;
@@ -48,7 +50,7 @@ use crate::task::wake_queue::WakeQueue;
 pub struct Pool<F> {
     // Dropped in this order: see `drop`.
     places: Slab<F>,
-    wakers: Vec<(Waker, Arc<Place>)>,
+    wakers: Vec<(Waker, StdArc<Place>)>,
     free: Vec<u32>,
     /// Numbers of places that are to be polled.
     ready: VecDeque<u32>,
@@ -63,11 +65,11 @@ struct Place {
 }
 
 impl Wake for Place {
-    fn wake(self: Arc<Self>) {
+    fn wake(self: StdArc<Self>) {
         self.wake_by_ref();
     }
 
-    fn wake_by_ref(self: &Arc<Self>) {
+    fn wake_by_ref(self: &StdArc<Self>) {
         // AcqRel: with the exchange in `Pool::poll_place` (module head, 1 and 4).
         if !self.queued.swap(true, AcqRel) {
             // Closed: the pool is gone.
@@ -84,7 +86,7 @@ impl<F> Pool<F> {
             wakers: Vec::new(),
             free: Vec::new(),
             ready: VecDeque::new(),
-            woken: Arc::default(),
+            woken: Arc::new(WakeQueue::new()),
             len: 0,
         }
     }
@@ -119,7 +121,7 @@ impl<F> Pool<F> {
         if number as usize == self.places.capacity() {
             self.places.grow();
         }
-        let place = Arc::new(Place {
+        let place = StdArc::new(Place {
             woken: self.woken.clone(),
             queued: AtomicBool::new(false),
             number,

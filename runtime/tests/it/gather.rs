@@ -18,6 +18,8 @@ use crate::limit::Limit;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
+type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
@@ -129,7 +131,7 @@ rows! {
     a04_gather_gives_errors_at_their_places {
         let outputs = gather((0..4).map(async |n: u64| {
             sleep(ms(5 - n)).await;
-            if n % 2 == 0 { Ok(n) } else { Err(n) }
+            if n.is_multiple_of(2) { Ok(n) } else { Err(n) }
         })).await;
         assert_eq!(outputs, [Ok(0), Err(1), Ok(2), Err(3)]);
     }
@@ -262,7 +264,7 @@ rows! {
             Err("failed")
         }
         for millis in [0, 5] {
-            let futures: [Pin<Box<dyn Future<Output = Result<(), &str>> + Send>>; 3] = [
+            let futures: [Boxed<Result<(), &'static str>>; 3] = [
                 Box::pin(pending()),
                 Box::pin(fails(millis)),
                 Box::pin(ready(Ok(()))),
@@ -430,7 +432,7 @@ rows! {
             }
             Err::<(), _>("sleeps")
         };
-        let futures: [Pin<Box<dyn Future<Output = Result<(), &str>> + Send>>; 2] = [Box::pin(spins), Box::pin(sleeps)];
+        let futures: [Boxed<Result<(), &'static str>>; 2] = [Box::pin(spins), Box::pin(sleeps)];
         assert_eq!(try_gather(futures).await, Err("sleeps"));
     }
 
@@ -499,8 +501,7 @@ async fn wait_ends_in_time_beside_one_that_spends_the_budget() {
         }
     };
     let task = spawn(async move {
-        let futures: [Pin<Box<dyn Future<Output = Result<(), ()>> + Send>>; 2] =
-            [Box::pin(spins), Box::pin(ready(Ok(())))];
+        let futures: [Boxed<Result<(), ()>>; 2] = [Box::pin(spins), Box::pin(ready(Ok(())))];
         let (done, rest) = wait(futures, ReturnWhen::FirstDone, None).await.unwrap();
         (done.len(), rest.len())
     });
@@ -526,7 +527,7 @@ async fn a_panic_of_a_future_reaches_who_gathers() {
     let dropped = flag();
     let guard = SetOnDrop(dropped.clone());
     let task = spawn(async move {
-        let futures: [Pin<Box<dyn Future<Output = ()> + Send>>; 2] = [
+        let futures: [Boxed<()>; 2] = [
             Box::pin(async move {
                 let _guard = guard;
                 pending().await

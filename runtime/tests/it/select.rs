@@ -268,7 +268,7 @@ async fn handlers_may_change_what_the_futures_had_borrowed() {
     let _limit = Limit::new();
     let mut numbers = vec![1, 2];
     let mut other = String::new();
-    async fn last(numbers: &mut Vec<u32>) -> Option<u32> {
+    async fn last(numbers: &mut [u32]) -> Option<u32> {
         numbers.last().copied()
     }
     rt::select! {

@@ -230,6 +230,10 @@ macro_rules! next_and_collect {
             ///
             /// # Cancel safety
             /// No output is lost when the future is dropped.
+            #[expect(
+                clippy::should_implement_trait,
+                reason = "the name that streams and iterators have for it"
+            )]
             pub fn next(&mut self) -> Next<'_, Self>
             where
                 Self: Unpin,
