@@ -8,6 +8,7 @@ fn source(handle: &Arc<Handle>, token: Token) -> Arc<Source> {
         handle: Arc::clone(handle),
         token,
         fd: -1,
+        made: std::panic::Location::caller(),
     })
 }
 
