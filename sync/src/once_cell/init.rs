@@ -44,6 +44,10 @@ impl<T> Drop for Turn<'_, T> {
 pin_project! {
     #[project = StageProj]
     enum Stage<'a, T, F, Fut> {
+        // Not polled so far: most callers find the value and need nothing else.
+        New {
+            init: Option<F>,
+        },
         Waiting {
             #[pin]
             notified: Notified<'a>,
@@ -75,11 +79,11 @@ where
 {
     #[inline]
     pub(super) fn new(cell: &'a OnceCell<T>, init: F, site: &'static Location<'static>) -> Self {
-        let stage = Stage::Waiting {
-            notified: cell.notify.notified_at(site),
-            init: Some(init),
-        };
-        Self { cell, stage, site }
+        Self {
+            cell,
+            stage: Stage::New { init: Some(init) },
+            site,
+        }
     }
 
     /// `accept` says what the output of the initialiser is.
@@ -93,6 +97,20 @@ where
         let cell: &'a OnceCell<T> = this.cell;
         loop {
             match this.stage.as_mut().project() {
+                StageProj::New { init } => {
+                    let unit = ready!(coop::poll_proceed(cx));
+                    if let Some(value) = cell.get() {
+                        unit.made_progress();
+                        this.stage.set(Stage::Over);
+                        return Poll::Ready(Ok(value));
+                    }
+                    // The future of `Notify` comes first, then another look: see the race in mod.rs.
+                    let waiting = Stage::Waiting {
+                        notified: cell.notify.notified_at(this.site),
+                        init: init.take(),
+                    };
+                    this.stage.set(waiting);
+                }
                 StageProj::Waiting { mut notified, init } => {
                     let unit = ready!(coop::poll_proceed(cx));
                     if let Some(value) = cell.get() {
