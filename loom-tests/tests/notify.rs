@@ -134,7 +134,7 @@ fn all_then_one_against_polls() {
     });
 }
 
-/// The full table: one that waits is dropped while it is notified, and another waits behind it. What was for one
+/// The full table: one that waits is dropped while it is notified, and another waits besides. What was for one
 /// reaches the other or becomes a permit; what was for all does not.
 #[test]
 fn drop_against_one_last_and_all() {
@@ -144,19 +144,21 @@ fn drop_against_one_last_and_all() {
             let (first, first_waker) = probe();
             let (second, second_waker) = probe();
             let mut dropped = Box::pin(notify.notified());
-            assert!(
-                dropped
-                    .as_mut()
-                    .poll(&mut Context::from_waker(&first_waker))
-                    .is_pending()
-            );
-            let mut stays = pin!(notify.notified());
-            assert!(
-                stays
-                    .as_mut()
-                    .poll(&mut Context::from_waker(&second_waker))
-                    .is_pending()
-            );
+            let mut stays = Box::pin(notify.notified());
+            let mut join = |dropped_joins: bool| {
+                let polled = if dropped_joins {
+                    let mut cx = Context::from_waker(&first_waker);
+                    dropped.as_mut().poll(&mut cx)
+                } else {
+                    let mut cx = Context::from_waker(&second_waker);
+                    stays.as_mut().poll(&mut cx)
+                };
+                assert!(polled.is_pending());
+            };
+            // The one that is dropped is the one whose turn it is.
+            let last = with == 1;
+            join(!last);
+            join(last);
             let other = notify.clone();
             let notifying = thread::spawn(move || match with {
                 0 => other.notify_one(),
@@ -165,7 +167,7 @@ fn drop_against_one_last_and_all() {
             });
             drop(dropped);
             notifying.join().unwrap();
-            assert!(is_ready(stays));
+            assert!(is_ready(stays.as_mut()));
             assert_eq!(second.0.load(SeqCst), 1);
             assert!(first.0.load(SeqCst) <= 1);
             assert!(!is_ready(pin!(notify.notified())));
