@@ -19,7 +19,7 @@
 //! one thread. A [`JoinHandle`](crate::task::JoinHandle) is a future too; its task runs by itself, in parallel.
 //! Dropping a future cancels it; dropping the handle of a task does not. That is the whole difference between
 //! `gather(futures)` and `gather(handles)` when the caller is cancelled or an error ends the wait early. Tasks that
-//! should be cancelled together with who waits for them are spawned in a [`JoinSet`](crate::task::JoinSet).
+//! should be cancelled together with who waits for them are spawned in a [`TaskGroup`](crate::task::TaskGroup).
 //!
 //! # What it costs
 //! A wake-up of one of a thousand futures polls that one alone (`pool.rs`).

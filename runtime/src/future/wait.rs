@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rt_sync::coop;
-use rt_sync::wait::{self, WaitKind};
+use rt_sync::wait::{WaitKind, record};
 
 use super::deadline::Deadline;
 use super::pool::Pool;
@@ -262,7 +262,7 @@ impl<F: Future + Unpin, P: Enough<F::Output>> Future for Wait<F, P> {
             return Poll::Ready(Err(NothingToWaitFor {}));
         }
         // First, so that what one of the futures waits for is what a dump shows.
-        wait::record(WaitKind::Other, this.site);
+        record(WaitKind::Other, this.site);
         loop {
             match this.pool.poll_next(cx) {
                 Poll::Ready(Some((number, output))) => {

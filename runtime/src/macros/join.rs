@@ -50,7 +50,7 @@ macro_rules! join {
 /// branches have the same type of error.
 ///
 /// A task whose [`JoinHandle`](crate::task::JoinHandle) is dropped runs on. To have the others cancelled, spawn
-/// them in a [`JoinSet`](crate::task::JoinSet).
+/// them in a [`TaskGroup`](crate::task::TaskGroup).
 ///
 /// # Errors
 /// That of the branch that failed first. If several have failed when the task is polled, it is that which is polled

@@ -22,6 +22,7 @@ mod locks;
 mod macros;
 mod mpsc;
 mod on_done;
+mod migrate;
 mod pains_closures;
 mod pains_costs;
 mod pains_ends;
