@@ -13,6 +13,8 @@ pub enum Goal {
     OfSmol(f64),
     /// At most this share of the better one of tokio and smol.
     OfBest(f64),
+    /// At most this share of the best peer that takes part.
+    OfAny(f64),
     /// At most this share of the hand-written loop's.
     OfLoop(f64),
     /// At least this share of tokio's.
@@ -31,6 +33,10 @@ impl Goal {
             Self::OfTokio(share) => own <= share * tokio()?,
             Self::OfSmol(share) => own <= share * smol()?,
             Self::OfBest(share) => own <= share * tokio()?.min(smol()?),
+            Self::OfAny(share) => {
+                let peers = PeerId::ALL.into_iter().filter(|peer| *peer != PeerId::Rt);
+                own <= share * peers.filter_map(median).min_by(f64::total_cmp)?
+            }
             Self::OfLoop(share) => own <= share * median(PeerId::ByHand)?,
             Self::AtLeastOfTokio(share) => own >= share * tokio()?,
             Self::AtMost(limit) => own <= limit,
@@ -44,6 +50,7 @@ impl fmt::Display for Goal {
             Self::OfTokio(share) => write!(f, "<= {share} tokio"),
             Self::OfSmol(share) => write!(f, "<= {share} smol"),
             Self::OfBest(share) => write!(f, "<= {share} best"),
+            Self::OfAny(share) => write!(f, "<= {share} best"),
             Self::OfLoop(share) => write!(f, "<= {share} by-hand"),
             Self::AtLeastOfTokio(share) => write!(f, ">= {share} tokio"),
             Self::AtMost(limit) => write!(f, "<= {limit}"),
@@ -60,7 +67,7 @@ mod tests {
             PeerId::Rt => Some(50.0),
             PeerId::Tokio => Some(100.0),
             PeerId::Smol => Some(60.0),
-            PeerId::ByHand => None,
+            PeerId::ByHand | PeerId::Flume => None,
         }
     }
 

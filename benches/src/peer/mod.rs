@@ -132,11 +132,13 @@ pub enum PeerId {
     Smol,
     /// A hand-written event loop, one thread per worker. Only for the echo rows.
     ByHand,
+    /// The channels of flume, on this project's runtime. Only for the rows of mpsc.
+    Flume,
 }
 
 impl PeerId {
     /// All of them, in the order of the table's columns.
-    pub const ALL: [Self; 4] = [Self::Rt, Self::Tokio, Self::Smol, Self::ByHand];
+    pub const ALL: [Self; 5] = [Self::Rt, Self::Tokio, Self::Smol, Self::ByHand, Self::Flume];
     /// Those that run tasks.
     pub const RUNTIMES: [Self; 3] = [Self::Rt, Self::Tokio, Self::Smol];
 
@@ -148,6 +150,7 @@ impl PeerId {
             Self::Tokio => "tokio",
             Self::Smol => "smol",
             Self::ByHand => "by-hand",
+            Self::Flume => "flume",
         }
     }
 }
@@ -166,7 +169,7 @@ impl FromStr for PeerId {
             .into_iter()
             .find(|peer| peer.name() == name)
             .ok_or_else(|| {
-                format!("no peer is called {name:?}; there are rt, tokio, smol and by-hand")
+                format!("no peer is called {name:?}; there are rt, tokio, smol, by-hand and flume")
             })
     }
 }

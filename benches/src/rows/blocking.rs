@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::Micro;
 use crate::goal::Goal;
-use crate::peer::{Peer, on_worker};
+use crate::peer::{Peer, PeerId, on_worker};
 use crate::report::Metric;
 use crate::{usage, with_peer};
 
@@ -31,6 +31,7 @@ pub const ROWS: &[Micro] = &[Micro {
     full: 20_000,
     quick_rounds: 5,
     each_workers: true,
+    peers: &PeerId::RUNTIMES,
     sample: |peer, workers, n| with_peer!(peer, P => round_trips::<P>(workers, n)),
 }];
 

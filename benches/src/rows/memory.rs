@@ -31,6 +31,7 @@ pub const ROWS: &[Micro] = &[
         full: 300_000,
         quick_rounds: 1,
         each_workers: false,
+        peers: &PeerId::RUNTIMES,
         sample: |peer, workers, n| with_peer!(peer, P => vec![parked::<P>(workers, n, false)]),
     },
     Micro {
@@ -44,6 +45,7 @@ pub const ROWS: &[Micro] = &[
         full: 300_000,
         quick_rounds: 1,
         each_workers: false,
+        peers: &PeerId::RUNTIMES,
         sample: |peer, workers, n| with_peer!(peer, P => vec![parked::<P>(workers, n, true)]),
     },
 ];

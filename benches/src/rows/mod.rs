@@ -7,11 +7,15 @@ use crate::child;
 use crate::options::Options;
 use crate::peer::{Peer, PeerId, on_worker};
 use crate::report::{Metric, Report};
+use crate::usage;
 
 pub mod blocking;
+pub mod channel;
 pub mod echo;
+pub mod group;
 pub mod http;
 pub mod idle;
+pub mod lock;
 pub mod memory;
 pub mod spawn;
 pub mod stall;
@@ -36,6 +40,8 @@ pub struct Micro {
     pub quick_rounds: usize,
     /// Whether the number of workers matters; if not, the row is measured with the largest number only.
     pub each_workers: bool,
+    /// Who takes part.
+    pub peers: &'static [PeerId],
     /// Takes one sample: peer, workers, operations.
     pub sample: fn(PeerId, usize, u64) -> Vec<f64>,
 }
@@ -58,6 +64,9 @@ fn micro_rows() -> impl Iterator<Item = &'static Micro> {
         timer_fire::ROWS,
         blocking::ROWS,
         memory::ROWS,
+        channel::ROWS,
+        lock::ROWS,
+        group::ROWS,
     ]
     .into_iter()
     .flatten()
@@ -98,22 +107,15 @@ pub fn measure(options: &Options, report: &mut Report) {
                 continue;
             }
             let rounds = options.rounds(row.quick_rounds, 7);
-            report.measure(
-                row.name,
-                workers,
-                &PeerId::RUNTIMES,
-                rounds,
-                row.metrics,
-                |peer| {
-                    child::sample(&[
-                        "sample".to_owned(),
-                        row.name.to_owned(),
-                        peer.to_string(),
-                        workers.to_string(),
-                        operations.to_string(),
-                    ])
-                },
-            );
+            report.measure(row.name, workers, row.peers, rounds, row.metrics, |peer| {
+                child::sample(&[
+                    "sample".to_owned(),
+                    row.name.to_owned(),
+                    peer.to_string(),
+                    workers.to_string(),
+                    operations.to_string(),
+                ])
+            });
         }
     }
     for (_, run) in LARGE_ROWS {
@@ -169,6 +171,23 @@ where
     // The child ends by `exit`: no row asks how long a runtime takes to shut down.
     std::mem::forget(peer);
     elapsed.as_nanos() as f64 / operations as f64
+}
+
+/// CPU nanoseconds of the process per operation of a workload that runs on a worker, after a tenth as much to warm up.
+fn cpu_on_worker<P, F>(workers: usize, operations: u64, workload: fn(u64) -> F) -> f64
+where
+    P: Peer,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let peer = P::start(workers);
+    let used = on_worker(&peer, async move {
+        workload(operations / 10 + 1).await;
+        let before = usage::process_cpu();
+        workload(operations).await;
+        usage::process_cpu() - before
+    });
+    std::mem::forget(peer);
+    used.as_nanos() as f64 / operations as f64
 }
 
 /// Runs a workload on the only worker of a peer, untimed.

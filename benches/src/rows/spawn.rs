@@ -13,7 +13,7 @@ use futures_channel::oneshot;
 
 use super::{Micro, Workload, run_on_worker, time_on_worker};
 use crate::goal::Goal;
-use crate::peer::Peer;
+use crate::peer::{Peer, PeerId};
 use crate::report::Metric;
 use crate::with_peer;
 
@@ -32,6 +32,7 @@ pub const ROWS: &[Micro] = &[
         full: 500_000,
         quick_rounds: 5,
         each_workers: true,
+        peers: &PeerId::RUNTIMES,
         sample: |peer, workers, n| with_peer!(peer, P => vec![time_on_worker::<P, _>(workers, n, spawn_join::<P>)]),
     },
     Micro {
@@ -45,6 +46,7 @@ pub const ROWS: &[Micro] = &[
         full: 500_000,
         quick_rounds: 5,
         each_workers: true,
+        peers: &PeerId::RUNTIMES,
         sample: |peer, workers, n| with_peer!(peer, P => vec![time_on_worker::<P, _>(workers, n, spawn_many_local::<P>)]),
     },
     Micro {
@@ -58,6 +60,7 @@ pub const ROWS: &[Micro] = &[
         full: 500_000,
         quick_rounds: 5,
         each_workers: true,
+        peers: &PeerId::RUNTIMES,
         sample: |peer, workers, n| with_peer!(peer, P => vec![spawn_many_remote::<P>(workers, n)]),
     },
     Micro {
@@ -71,6 +74,7 @@ pub const ROWS: &[Micro] = &[
         full: 500_000,
         quick_rounds: 5,
         each_workers: true,
+        peers: &PeerId::RUNTIMES,
         sample: |peer, workers, n| with_peer!(peer, P => vec![time_on_worker::<P, _>(workers, n, chained_spawn::<P>)]),
     },
 ];

@@ -13,7 +13,7 @@ use futures_channel::oneshot;
 
 use super::{Micro, Workload, run_on_worker, time_on_worker};
 use crate::goal::Goal;
-use crate::peer::Peer;
+use crate::peer::{Peer, PeerId};
 use crate::report::Metric;
 use crate::with_peer;
 
@@ -30,6 +30,7 @@ pub const ROWS: &[Micro] = &[
         full: 2_000_000,
         quick_rounds: 5,
         each_workers: true,
+        peers: &PeerId::RUNTIMES,
         sample: |peer, workers, n| with_peer!(peer, P => vec![time_on_worker::<P, _>(workers, n, yield_200::<P>)]),
     },
     Micro {
@@ -43,6 +44,7 @@ pub const ROWS: &[Micro] = &[
         full: 200_000,
         quick_rounds: 5,
         each_workers: true,
+        peers: &PeerId::RUNTIMES,
         sample: |peer, workers, n| with_peer!(peer, P => vec![time_on_worker::<P, _>(workers, n, ping_pong::<P>)]),
     },
     Micro {
@@ -56,6 +58,7 @@ pub const ROWS: &[Micro] = &[
         full: 20_000,
         quick_rounds: 5,
         each_workers: true,
+        peers: &PeerId::RUNTIMES,
         sample: |peer, workers, n| with_peer!(peer, P => vec![block_on_spawn::<P>(workers, n)]),
     },
 ];

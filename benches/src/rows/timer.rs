@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::{Micro, Workload, run_on_worker, time_on_worker};
 use crate::goal::Goal;
-use crate::peer::Peer;
+use crate::peer::{Peer, PeerId};
 use crate::report::Metric;
 use crate::with_peer;
 
@@ -29,6 +29,7 @@ pub const ROWS: &[Micro] = &[
         full: 3_000_000,
         quick_rounds: 5,
         each_workers: false,
+        peers: &PeerId::RUNTIMES,
         sample: |peer, workers, n| with_peer!(peer, P => vec![time_on_worker::<P, _>(workers, n, timeout_ready::<P>)]),
     },
     Micro {
@@ -42,6 +43,7 @@ pub const ROWS: &[Micro] = &[
         full: 500_000,
         quick_rounds: 5,
         each_workers: true,
+        peers: &PeerId::RUNTIMES,
         sample: |peer, workers, n| with_peer!(peer, P => vec![time_on_worker::<P, _>(workers, n, insert_cancel::<P>)]),
     },
     Micro {
@@ -55,6 +57,7 @@ pub const ROWS: &[Micro] = &[
         full: 500_000,
         quick_rounds: 5,
         each_workers: true,
+        peers: &PeerId::RUNTIMES,
         sample: |peer, workers, n| with_peer!(peer, P => vec![time_on_worker::<P, _>(workers, n, among_100::<P>)]),
     },
 ];

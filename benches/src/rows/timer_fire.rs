@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::Micro;
 use crate::goal::Goal;
-use crate::peer::{Peer, on_worker};
+use crate::peer::{Peer, PeerId, on_worker};
 use crate::report::Metric;
 use crate::{usage, with_peer};
 
@@ -39,6 +39,7 @@ pub const ROWS: &[Micro] = &[Micro {
     full: 100_000,
     quick_rounds: 1,
     each_workers: true,
+    peers: &PeerId::RUNTIMES,
     sample: |peer, workers, n| with_peer!(peer, P => fire::<P>(workers, n)),
 }];
 

@@ -11,7 +11,7 @@ use futures_channel::mpsc::unbounded;
 use futures_lite::StreamExt;
 
 use super::Micro;
-use crate::peer::{Peer, on_worker};
+use crate::peer::{Peer, PeerId, on_worker};
 use crate::report::Metric;
 use crate::{usage, with_peer};
 
@@ -39,6 +39,7 @@ pub const ROWS: &[Micro] = &[Micro {
     full: 3_000,
     quick_rounds: 3,
     each_workers: true,
+    peers: &PeerId::RUNTIMES,
     sample: |peer, workers, n| with_peer!(peer, P => wake::<P>(workers, n)),
 }];
 
