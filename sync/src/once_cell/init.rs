@@ -93,17 +93,30 @@ where
         cx: &mut Context<'_>,
         accept: impl FnOnce(Fut::Output) -> Result<T, E>,
     ) -> Poll<Result<&'a T, E>> {
+        let cell: &'a OnceCell<T> = self.cell;
+        if matches!(self.stage, Stage::New { .. })
+            && let Some(value) = cell.get()
+        {
+            let unit = ready!(coop::poll_proceed(cx));
+            unit.made_progress();
+            self.project().stage.set(Stage::Over);
+            return Poll::Ready(Ok(value));
+        }
+        self.poll_without_value(cx, accept)
+    }
+
+    /// `poll_with` where there was no value at first, or that has waited.
+    #[inline(never)]
+    fn poll_without_value<E>(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        accept: impl FnOnce(Fut::Output) -> Result<T, E>,
+    ) -> Poll<Result<&'a T, E>> {
         let mut this = self.project();
         let cell: &'a OnceCell<T> = this.cell;
         loop {
             match this.stage.as_mut().project() {
                 StageProj::New { init } => {
-                    let unit = ready!(coop::poll_proceed(cx));
-                    if let Some(value) = cell.get() {
-                        unit.made_progress();
-                        this.stage.set(Stage::Over);
-                        return Poll::Ready(Ok(value));
-                    }
                     // The future of `Notify` comes first, then another look: see the race in mod.rs.
                     let waiting = Stage::Waiting {
                         notified: cell.notify.notified_at(this.site),
