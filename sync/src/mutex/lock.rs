@@ -28,7 +28,8 @@ impl<'a, T: ?Sized> Lock<'a, T> {
 impl<'a, T: ?Sized> Future for Lock<'a, T> {
     type Output = MutexGuard<'a, T>;
 
-    #[inline]
+    // `always`: as `Wait::poll`.
+    #[inline(always)]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match ready!(self.project().wait.poll(cx)) {
             Ok(mutex) => Poll::Ready(MutexGuard::new(mutex)),
@@ -56,7 +57,8 @@ impl<T: ?Sized> LockOwned<T> {
 impl<T: ?Sized> Future for LockOwned<T> {
     type Output = OwnedMutexGuard<T>;
 
-    #[inline]
+    // `always`: as `Wait::poll`.
+    #[inline(always)]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match ready!(self.project().wait.poll(cx)) {
             Ok(mutex) => Poll::Ready(OwnedMutexGuard::new(mutex)),

@@ -1,15 +1,13 @@
 //! The future that waits for permits, and the guard that returns them.
 #![expect(
     unsafe_code,
-    reason = "states what a reference to permits must keep to"
+    reason = "says what a reference to permits must keep to; projects a pin"
 )]
 
 use std::fmt;
 use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
-
-use pin_project_lite::pin_project;
 
 use super::queue::{GRANTED, IDLE, Node};
 use super::{MAX, Permits};
@@ -47,33 +45,39 @@ unsafe impl PermitsRef for &Permits {
     }
 }
 
-pin_project! {
-    /// Waits for permits, and hands out the reference to them, with which they have to be returned.
-    ///
-    /// `Err` if they are refused. Dropping it leaves the queue; permits that were granted and not handed out go on to
-    /// the next.
-    pub(crate) struct Wait<R: PermitsRef> {
-        // `None` once it is over.
-        target: Option<R>,
-        site: &'static Location<'static>,
-        #[pin]
-        node: Node,
-    }
+/// Waits for permits, and hands out the reference to them, with which they have to be returned.
+///
+/// `Err` if they are refused. Dropping it leaves the queue; permits that were granted and not handed out go on to the
+/// next.
+pub(crate) struct Wait<R: PermitsRef> {
+    /// `None` once it is over.
+    target: Option<R>,
+    site: &'static Location<'static>,
+    /// Pinned, the others are not.
+    node: Node,
+}
 
-    impl<R: PermitsRef> PinnedDrop for Wait<R> {
-        fn drop(this: Pin<&mut Self>) {
-            let this = this.project();
-            if let Some(target) = this.target
-                && this.node.state() != IDLE
-            {
-                if grants::is_on() {
-                    grants::over(&*this.node);
-                }
-                if target.permits().leave(&this.node) {
-                    target.give_back(this.node.needed);
-                }
-            }
+impl<R: PermitsRef> Drop for Wait<R> {
+    // `always`: as `poll`.
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(target) = &self.target
+            && self.node.state() != IDLE
+        {
+            give_up(target, &self.node);
         }
+    }
+}
+
+/// The future of `node` goes before it is over.
+#[cold]
+#[inline(never)]
+fn give_up<R: PermitsRef>(target: &R, node: &Node) {
+    if grants::is_on() {
+        grants::over(node);
+    }
+    if target.permits().leave(node) {
+        target.give_back(node.needed);
     }
 }
 
@@ -93,7 +97,8 @@ impl<R: PermitsRef> Wait<R> {
     // call in between costs twice that.
     #[inline(always)]
     pub(crate) fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<R, ()>> {
-        let this = self.project();
+        // SAFETY: nothing is moved out of `node`, of which only a shared reference is used.
+        let this = unsafe { self.get_unchecked_mut() };
         let unit = ready!(coop::poll_proceed(cx));
         if let Some(target) = this.target.as_ref()
             && target.permits().take_at_once(&this.node, R::ONLY)
@@ -102,15 +107,15 @@ impl<R: PermitsRef> Wait<R> {
             unit.made_progress();
             return Poll::Ready(Ok(target));
         }
-        let polled = Self::poll_queued(this.target, this.node.as_ref(), cx.waker());
+        let polled = Self::poll_queued(&mut this.target, &this.node, cx.waker());
         if polled.is_ready() {
             unit.made_progress();
         } else {
             if grants::is_on() {
-                grants::waits(&*this.node, R::KIND, this.site, cx.waker());
+                grants::waits(&this.node, R::KIND, this.site, cx.waker());
                 // Before it was listed.
                 if this.node.state() == GRANTED {
-                    grants::granted::<Node>(&*this.node);
+                    grants::granted::<Node>(&this.node);
                 }
             }
             wait::record(R::KIND, this.site);
@@ -119,15 +124,15 @@ impl<R: PermitsRef> Wait<R> {
     }
 
     #[inline(never)]
-    fn poll_queued(slot: &mut Option<R>, node: Pin<&Node>, waker: &Waker) -> Poll<Result<R, ()>> {
+    fn poll_queued(slot: &mut Option<R>, node: &Node, waker: &Waker) -> Poll<Result<R, ()>> {
         let Some(target) = slot.as_ref() else {
             panic!("a future of a lock or semaphore was polled after it was ready");
         };
-        let Poll::Ready(result) = target.permits().poll(&node, waker) else {
+        let Poll::Ready(result) = target.permits().poll(node, waker) else {
             return Poll::Pending;
         };
         if grants::is_on() {
-            grants::over(&*node);
+            grants::over(node);
         }
         let Some(target) = slot.take() else {
             unreachable!("it was there a moment ago");

@@ -30,7 +30,8 @@ impl<'a, T: ?Sized> Read<'a, T> {
 impl<'a, T: ?Sized> Future for Read<'a, T> {
     type Output = RwLockReadGuard<'a, T>;
 
-    #[inline]
+    // `always`: as `Wait::poll`.
+    #[inline(always)]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match ready!(self.project().wait.poll(cx)) {
             Ok(lock) => Poll::Ready(RwLockReadGuard::new(lock)),
@@ -64,7 +65,8 @@ impl<'a, T: ?Sized> Write<'a, T> {
 impl<'a, T: ?Sized> Future for Write<'a, T> {
     type Output = RwLockWriteGuard<'a, T>;
 
-    #[inline]
+    // `always`: as `Wait::poll`.
+    #[inline(always)]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match ready!(self.project().wait.poll(cx)) {
             Ok(lock) => Poll::Ready(RwLockWriteGuard::new(lock)),
@@ -98,7 +100,8 @@ impl<T: ?Sized> ReadOwned<T> {
 impl<T: ?Sized> Future for ReadOwned<T> {
     type Output = OwnedRwLockReadGuard<T>;
 
-    #[inline]
+    // `always`: as `Wait::poll`.
+    #[inline(always)]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match ready!(self.project().wait.poll(cx)) {
             Ok(lock) => Poll::Ready(OwnedRwLockReadGuard::new(lock)),
@@ -132,7 +135,8 @@ impl<T: ?Sized> WriteOwned<T> {
 impl<T: ?Sized> Future for WriteOwned<T> {
     type Output = OwnedRwLockWriteGuard<T>;
 
-    #[inline]
+    // `always`: as `Wait::poll`.
+    #[inline(always)]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match ready!(self.project().wait.poll(cx)) {
             Ok(lock) => Poll::Ready(OwnedRwLockWriteGuard::new(lock)),

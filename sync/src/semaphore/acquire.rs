@@ -28,7 +28,8 @@ impl<'a> Acquire<'a> {
 impl<'a> Future for Acquire<'a> {
     type Output = Result<SemaphorePermit<'a>, AcquireError>;
 
-    #[inline]
+    // `always`: as `Wait::poll`.
+    #[inline(always)]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut wait = self.project().wait;
         let polled = ready!(wait.as_mut().poll(cx));
@@ -59,7 +60,8 @@ impl AcquireOwned {
 impl Future for AcquireOwned {
     type Output = Result<OwnedSemaphorePermit, AcquireError>;
 
-    #[inline]
+    // `always`: as `Wait::poll`.
+    #[inline(always)]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut wait = self.project().wait;
         let polled = ready!(wait.as_mut().poll(cx));
