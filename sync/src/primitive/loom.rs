@@ -28,7 +28,8 @@ pub use self::rw_lock::{RwLock, RwLockReadGuard};
 mod rw_lock {
     use ::std::sync::PoisonError;
 
-    pub use ::loom::sync::{RwLockReadGuard, RwLockWriteGuard};
+    pub use ::loom::sync::RwLockReadGuard;
+    use ::loom::sync::RwLockWriteGuard;
 
     /// loom's lock without poisoning.
     #[derive(Debug)]
