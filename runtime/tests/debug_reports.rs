@@ -210,14 +210,11 @@ fn a_timer_of_another_runtime_is_told_and_handles_are_not() {
         let (b, reports) = runtime("b");
         let line = line!() + 1;
         let mut sleep = Box::pin(rt::time::sleep(Duration::from_millis(200)));
-        let handle = a.block_on(async {
-            poll_fn(|cx| {
-                assert!(sleep.as_mut().poll(cx).is_pending());
-                Poll::Ready(())
-            })
-            .await;
-            rt::spawn(async { rt::time::sleep(Duration::from_millis(20)).await })
-        });
+        a.block_on(poll_fn(|cx| {
+            assert!(sleep.as_mut().poll(cx).is_pending());
+            Poll::Ready(())
+        }));
+        let handle = a.spawn(async { rt::time::sleep(Duration::from_millis(20)).await });
         b.block_on(async {
             sleep.await;
             handle.await.unwrap();
