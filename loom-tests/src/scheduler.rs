@@ -99,7 +99,7 @@ impl Scheduler {
         task.handle
     }
 
-    /// Spawns a child of a group, in no list. `None`: the group takes no more.
+    /// Spawns a child of a group. `None`: the group takes no more. For a scheduler with a live list.
     pub fn spawn_into<F, E>(
         &self,
         group: &TaskGroup<E>,
@@ -111,9 +111,8 @@ impl Scheduler {
         <F::Output as GroupOutput<E>>::Value: 'static,
         E: Send + 'static,
     {
-        let task = member_on(group, future, self.clone())?;
-        self.push(task.runnable);
-        Some(task.handle)
+        let insert = |this: &Scheduler, task| this.0.live.insert(task);
+        member_on(group, future, self.clone(), insert)
     }
 
     /// Puts a `Runnable` into the queue.

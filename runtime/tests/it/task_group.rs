@@ -1,6 +1,8 @@
 //! `TaskGroup` as users of asyncio know it, told for children that are dropped and not interrupted. Numbers are those of
 //! the rows that the tests were made from.
 //!
+//! `task_group_more.rs` has what no row tells.
+//!
 //! Most tests run four times: as root future and as a task, on the current-thread flavour and with two workers.
 
 use std::any::Any;
@@ -9,22 +11,22 @@ use std::future::{Future, pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Barrier, Mutex, mpsc};
-use std::task::{Context, Poll, Waker};
+use std::sync::{Arc, Barrier, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 
-use rt::runtime::{Builder, Runtime, UnhandledPanic};
+use rt::runtime::{Builder, Runtime};
 use rt::sync::oneshot;
 use rt::task::group::{Cause, Refusal};
 use rt::task::{GroupError, JoinHandle, TaskGroup, cancelled, is_cancelled, yield_now};
-use rt::time::{sleep, timeout};
+use rt::time::sleep;
 
 use crate::support::within_limit;
 
-const MS: Duration = Duration::from_millis(1);
-const LONG: Duration = Duration::from_secs(3600);
+pub(crate) const MS: Duration = Duration::from_millis(1);
+pub(crate) const LONG: Duration = Duration::from_secs(3600);
 
-fn runtime(workers: usize) -> Runtime {
+pub(crate) fn runtime(workers: usize) -> Runtime {
     let mut builder = match workers {
         0 => Builder::new_current_thread(),
         n => {
@@ -38,7 +40,7 @@ fn runtime(workers: usize) -> Runtime {
 
 /// Runs `body` in the four ways of the module head.
 #[track_caller]
-fn everywhere<F>(body: fn() -> F)
+pub(crate) fn everywhere<F>(body: fn() -> F)
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -53,26 +55,26 @@ where
 
 /// Counts how often its guards are dropped, and lets others wait for it.
 #[derive(Clone, Default)]
-struct Drops(Arc<AtomicUsize>);
+pub(crate) struct Drops(Arc<AtomicUsize>);
 
 impl Drops {
-    fn guard(&self) -> Guard {
+    pub(crate) fn guard(&self) -> Guard {
         Guard(self.clone())
     }
 
-    fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.0.load(SeqCst)
     }
 
     /// For what ends on other threads; the watchdog says if it does not.
-    async fn reach(&self, count: usize) {
+    pub(crate) async fn reach(&self, count: usize) {
         while self.count() < count {
             sleep(MS).await;
         }
     }
 }
 
-struct Guard(Drops);
+pub(crate) struct Guard(Drops);
 
 impl Drop for Guard {
     fn drop(&mut self) {
@@ -81,12 +83,12 @@ impl Drop for Guard {
 }
 
 /// Never ends, and counts its drop.
-async fn asleep<T>(guard: Guard) -> T {
+pub(crate) async fn asleep<T>(guard: Guard) -> T {
     let _guard = guard;
     pending().await
 }
 
-struct PanicDrop(&'static str);
+pub(crate) struct PanicDrop(&'static str);
 
 impl Drop for PanicDrop {
     fn drop(&mut self) {
@@ -94,7 +96,7 @@ impl Drop for PanicDrop {
     }
 }
 
-fn errors(error: &GroupError<&'static str>) -> Vec<&'static str> {
+pub(crate) fn errors(error: &GroupError<&'static str>) -> Vec<&'static str> {
     error.errors().copied().collect()
 }
 
@@ -381,7 +383,7 @@ fn g10_children_that_were_never_polled_count_as_cancelled() {
     });
 }
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 #[test]
 fn g11_an_inner_group_error_is_one_member_of_the_outer_one() {
@@ -746,389 +748,5 @@ fn g24_a_group_that_has_ended_takes_nobody_in() {
         let error = handle.await.expect_err("never began");
         assert!(error.is_refused() && !error.is_panic(), "{error:?}");
         assert!(error.to_string().contains("ended"), "{error}");
-    });
-}
-
-#[test]
-fn an_outer_timeout_beats_an_inner_failure_that_is_still_cleaned_up() {
-    everywhere(|| async {
-        let (hold, held) = mpsc::channel::<()>();
-        let drops = Drops::default();
-        let guard = drops.guard();
-        let (blocks, is_blocking) = oneshot::channel();
-        // A child that cannot be cancelled: it blocks in its poll, on a thread of its own.
-        let inner = TaskGroup::scope(async |group| {
-            group.spawn(async {
-                let _guard = guard;
-                rt::spawn_blocking(move || {
-                    blocks.send(()).expect("the body waits");
-                    let _ = held.recv();
-                })
-                .await
-                .expect("no panic");
-            });
-            is_blocking.await.expect("it blocks");
-            // A second child that is asked nothing and waits for the first to be dropped.
-            Err::<(), _>("inner")
-        });
-        let result = timeout(
-            Duration::ZERO,
-            TaskGroup::<BoxError>::scope(async |group| {
-                group.spawn(async move {
-                    inner.await.map_err(|error| error.to_string())?;
-                    Ok(())
-                });
-                pending::<()>().await;
-            }),
-        )
-        .await;
-        assert!(result.is_err(), "the outer timeout is what is seen");
-        drops.reach(1).await;
-        drop(hold);
-    });
-}
-
-#[test]
-fn a_group_absorbs_only_its_own_cancellation() {
-    everywhere(|| async {
-        // A stranger's cancellation that a child passes on as its error is a failure.
-        let stranger = rt::spawn(pending::<()>());
-        stranger.abort();
-        let error = TaskGroup::scope(async |group| {
-            group.spawn(async move { stranger.await });
-            pending::<Result<(), rt::task::JoinError>>().await
-        })
-        .await
-        .expect_err("a child fails");
-        assert!(
-            error
-                .first()
-                .error()
-                .is_some_and(rt::task::JoinError::is_aborted)
-        );
-        // An inner timeout is an error of the child, and not the group's cancellation.
-        let error = TaskGroup::scope(async |group| {
-            group.spawn(timeout(MS, pending::<()>()));
-            pending::<Result<(), rt::time::error::Elapsed>>().await
-        })
-        .await
-        .expect_err("a child fails");
-        assert_eq!(error.errors().count(), 1);
-    });
-}
-
-#[test]
-fn dropping_the_scope_cancels_the_children() {
-    everywhere(|| async {
-        let drops = Drops::default();
-        let guards = [(); 3].map(|()| drops.guard());
-        let group = {
-            let mut out = None;
-            let slot = &mut out;
-            let scope = TaskGroup::<Infallible>::scope(|group| {
-                *slot = Some(group.clone());
-                for guard in guards {
-                    group.spawn(asleep::<()>(guard));
-                }
-                pending::<()>()
-            });
-            assert!(timeout(MS, scope).await.is_err());
-            out.expect("the closure was called")
-        };
-        drops.reach(3).await;
-        let error = group.try_spawn(async {}).expect_err("the group is gone");
-        assert_eq!(error.why, Refusal::Cancelled);
-    });
-}
-
-#[test]
-fn abort_all_ends_the_children_and_the_body_goes_on() {
-    everywhere(|| async {
-        let drops = Drops::default();
-        let guards = [(); 3].map(|()| drops.guard());
-        let late = TaskGroup::<Infallible>::scope(async |group| {
-            for guard in guards {
-                group.spawn(asleep::<()>(guard));
-            }
-            yield_now().await;
-            group.abort_all();
-            Ok(group.spawn(async { Ok(1) }))
-        })
-        .await
-        .expect("nobody fails");
-        assert_eq!(drops.count(), 3);
-        assert_eq!(late.await.expect("no error"), 1);
-    });
-}
-
-#[test]
-fn a_child_may_abort_its_whole_group_in_its_first_poll() {
-    everywhere(|| async {
-        let drops = Drops::default();
-        let guard = drops.guard();
-        TaskGroup::<Infallible>::scope(async |group| {
-            group.spawn(asleep::<()>(guard));
-            let own = group.clone();
-            let child = group.spawn(async move {
-                own.abort_all();
-                pending::<()>().await;
-            });
-            assert!(child.await.expect_err("aborted").is_aborted());
-        })
-        .await
-        .expect("nobody fails");
-        assert_eq!(drops.count(), 1);
-    });
-}
-
-#[test]
-fn cancel_all_lets_the_children_clean_up() {
-    everywhere(|| async {
-        let polite = Drops::default();
-        let guard = polite.guard();
-        TaskGroup::<Infallible>::scope(async |group| {
-            group.spawn(async move {
-                cancelled().await;
-                yield_now().await;
-                drop(guard);
-            });
-            let rude = group.spawn(pending::<()>());
-            yield_now().await;
-            group.cancel_all(5 * MS);
-            assert!(rude.await.expect_err("aborted").is_aborted());
-        })
-        .await
-        .expect("nobody fails");
-        assert_eq!(polite.count(), 1);
-    });
-}
-
-#[test]
-fn the_handle_of_a_child_that_failed_says_where_its_error_is() {
-    everywhere(|| async {
-        let kept = Arc::new(Mutex::new(None));
-        let to = kept.clone();
-        TaskGroup::scope(async |group| {
-            *to.lock().expect("lock") = Some(group.spawn(async { Err::<u32, _>("mine") }));
-            Ok::<_, &str>(())
-        })
-        .await
-        .expect_err("a child fails");
-        let handle = kept.lock().expect("lock").take().expect("a handle");
-        let error = handle.await.expect_err("failed");
-        assert!(error.is_in_group() && !error.is_cancelled(), "{error:?}");
-        assert!(error.to_string().contains("task group"), "{error}");
-    });
-}
-
-#[test]
-fn a_panic_that_the_group_reports_is_not_reported_by_the_runtime() {
-    within_limit(|| {
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(2)
-            .unhandled_panic(UnhandledPanic::ShutdownRuntime)
-            .build()
-            .expect("a runtime");
-        runtime.block_on(async {
-            let scope = TaskGroup::<Infallible>::scope(async |group| {
-                group.spawn(async { std::panic::panic_any("child") });
-            });
-            assert!(scope.await.expect_err("a child panics").first().is_panic());
-            sleep(20 * MS).await;
-            rt::spawn(async {}).await.expect("the runtime is open");
-        });
-    });
-}
-
-#[test]
-fn a_group_in_a_local_set_takes_futures_that_stay_on_their_thread() {
-    within_limit(|| {
-        for workers in [0, 2] {
-            let runtime = runtime(workers);
-            let set = rt::task::LocalSet::new();
-            let count = std::rc::Rc::new(std::cell::Cell::new(0));
-            let seen = count.clone();
-            let result = set.block_on(
-                &runtime,
-                TaskGroup::<&str>::scope(async |group| {
-                    for _ in 0..3 {
-                        let seen = seen.clone();
-                        group.spawn_local(async move {
-                            yield_now().await;
-                            seen.set(seen.get() + 1);
-                        });
-                    }
-                    group.spawn(async { sleep(MS).await }); // elsewhere
-                    Ok(())
-                }),
-            );
-            assert!(result.is_ok());
-            assert_eq!(count.get(), 3);
-            drop(seen);
-            // As a task of the set, and with a failure.
-            let guard = count.clone();
-            let error = set.block_on(&runtime, async {
-                rt::task::spawn_local(TaskGroup::scope(async |group| {
-                    group.spawn_local(async move {
-                        let _guard = guard;
-                        pending::<()>().await;
-                    });
-                    group.spawn_local(async { Err::<(), _>("local") });
-                }))
-                .await
-                .expect("the scope ends")
-                .expect_err("a child fails")
-            });
-            assert_eq!(errors(&error), ["local"]);
-            assert_eq!(std::rc::Rc::strong_count(&count), 1, "no child is left");
-        }
-    });
-}
-
-#[test]
-fn shutdown_in_the_middle_of_a_group_drops_all_of_it() {
-    within_limit(|| {
-        for workers in [0, 2] {
-            let drops = Drops::default();
-            let guards = [(); 10].map(|()| drops.guard());
-            let runtime = runtime(workers);
-            let owner = runtime.spawn(TaskGroup::<Infallible>::scope(async |group| {
-                for guard in guards {
-                    group.spawn(asleep::<()>(guard));
-                }
-                pending::<()>().await;
-            }));
-            runtime.block_on(async { sleep(2 * MS).await });
-            drop(runtime);
-            assert_eq!(drops.count(), 10);
-            let error = futures_lite::future::block_on(owner).expect_err("closed");
-            assert!(error.is_runtime_closed());
-        }
-    });
-}
-
-#[test]
-fn children_whose_runtime_closes_are_a_failure_of_a_group_that_lives_elsewhere() {
-    within_limit(|| {
-        let (own, other) = (runtime(0), runtime(2));
-        let handle = other.handle().clone();
-        let mut other = Some(other);
-        let error = own
-            .block_on(TaskGroup::<Infallible>::scope(async |group| {
-                {
-                    let _entered = handle.enter();
-                    for _ in 0..3 {
-                        group.spawn(pending::<()>());
-                    }
-                }
-                yield_now().await;
-                rt::spawn_blocking({
-                    let other = other.take();
-                    move || drop(other)
-                })
-                .await
-                .expect("no panic");
-                pending::<()>().await;
-            }))
-            .expect_err("the children are gone");
-        assert!(
-            matches!(error.first().cause(), Cause::RuntimeClosed(_)),
-            "{error:?}"
-        );
-    });
-}
-
-#[test]
-fn a_group_waits_with_any_executor_for_children_of_a_runtime() {
-    within_limit(|| {
-        let runtime = runtime(1);
-        let _entered = runtime.enter();
-        let scope = TaskGroup::<Infallible>::scope(async |group| {
-            let child = group.spawn(async {
-                sleep(MS).await;
-                Ok(3)
-            });
-            Ok(child.await.expect("no error"))
-        });
-        assert_eq!(
-            futures_lite::future::block_on(scope).expect("no failure"),
-            3
-        );
-    });
-}
-
-#[test]
-fn ten_thousand_scopes_that_are_over_at_once_give_way() {
-    within_limit(|| {
-        runtime(0).block_on(async {
-            let turns = Arc::new(AtomicUsize::new(0));
-            let counter = turns.clone();
-            let other = rt::spawn(async move {
-                loop {
-                    counter.fetch_add(1, SeqCst);
-                    yield_now().await;
-                }
-            });
-            rt::spawn(async {
-                for _ in 0..10_000 {
-                    TaskGroup::<Infallible>::scope(async |_group| {})
-                        .await
-                        .expect("nobody fails");
-                }
-            })
-            .await
-            .expect("no panic");
-            assert!(turns.load(SeqCst) > 1);
-            other.abort();
-        });
-    });
-}
-
-#[test]
-fn a_parent_of_a_large_child_stays_small() {
-    async fn large() -> Result<usize, &'static str> {
-        let room = [1_u8; 100_000];
-        yield_now().await;
-        Ok(room.iter().map(|&n| usize::from(n)).sum())
-    }
-    assert!(size_of_val(&large()) >= 100_000);
-
-    let bare = async { rt::spawn(large()).await.expect("no panic") };
-    assert!(size_of_val(&bare) < 1024, "{}", size_of_val(&bare));
-    let grouped = TaskGroup::scope(async |group| {
-        let child = group.spawn(large());
-        Ok::<_, &str>(child.await.expect("no error"))
-    });
-    assert!(size_of_val(&grouped) < 1024, "{}", size_of_val(&grouped));
-    within_limit(|| {
-        runtime(0).block_on(async {
-            let sum = TaskGroup::scope(async |group| {
-                let child = group.spawn(large());
-                Ok::<_, &str>(child.await.expect("no error"))
-            });
-            assert_eq!(sum.await.expect("nobody fails"), 100_000);
-        });
-    });
-}
-
-#[test]
-fn a_scope_that_is_polled_by_hand_and_dropped_before_its_first_poll_leaves_nothing() {
-    within_limit(|| {
-        let runtime = runtime(0);
-        let drops = Drops::default();
-        let guard = drops.guard();
-        runtime.block_on(async {
-            let scope = TaskGroup::<Infallible>::scope(|group| {
-                group.spawn(asleep::<()>(guard));
-                pending::<()>()
-            });
-            drop(scope);
-            drops.reach(1).await;
-            let mut done = Box::pin(TaskGroup::<Infallible>::scope(async |_group| {}));
-            let mut cx = Context::from_waker(Waker::noop());
-            assert!(done.as_mut().poll(&mut cx).is_ready());
-            let again = catch_unwind(AssertUnwindSafe(|| done.as_mut().poll(&mut cx).is_ready()));
-            assert!(again.is_err(), "it says that it was over");
-        });
     });
 }

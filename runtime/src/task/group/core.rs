@@ -15,7 +15,8 @@
 //! | `WATCHED` | the owner                                 | it waits for the count to become zero          |
 //!
 //! `inner` lies behind its lock. The list holds bare pointers: a child takes itself out before its end is seen, so that
-//! one found under the lock is alive, and a reference can be made from it.
+//! one found under the lock is alive, and a reference can be made from it. That rests on every child being in the live
+//! list of its scheduler, or over: a task in no list that lost its last waker would be freed without its end.
 //!
 //! # The races
 //! *A child joins while the group fails.* The child is counted, then it enters the list under the lock. The failure sets

@@ -21,8 +21,9 @@ use super::error::{Cause, Failure};
 use super::{GroupOutput, TaskGroup};
 use crate::task::error::{PanicReport, Refusal};
 use crate::task::id::current_task;
-use crate::task::schedule::new_task_with;
-use crate::task::{Header, JoinError, Meta, NewTask, Outcome, Runnable, Schedule, TaskRef};
+use crate::task::{
+    Header, JoinError, JoinHandle, Meta, Outcome, Runnable, Schedule, TaskRef, spawn_listed,
+};
 
 /// A place in a group for one child: it is counted. Dropped unused, it is not counted any more.
 pub(crate) struct Entry<E>(Option<Arc<Core<E>>>);
@@ -222,14 +223,16 @@ impl<F, E> fmt::Debug for Child<F, E> {
     }
 }
 
-/// For models: spawns a child under a scheduler of one's own, which keeps no list. `None`: the group takes no more.
+/// For models: spawns a child under a scheduler of one's own, into whose live list `insert` puts it. `None`: the group
+/// takes no more.
 pub fn member_on<F, S, E>(
     group: &TaskGroup<E>,
     future: F,
     scheduler: S,
-) -> Option<NewTask<<F::Output as GroupOutput<E>>::Value>>
+    insert: impl FnOnce(&S, TaskRef) -> Result<(), TaskRef>,
+) -> Option<JoinHandle<<F::Output as GroupOutput<E>>::Value>>
 where
-    F: Future + 'static,
+    F: Future + Send + 'static,
     F::Output: GroupOutput<E>,
     <F::Output as GroupOutput<E>>::Value: 'static,
     S: Schedule,
@@ -238,13 +241,10 @@ where
     let entry = Entry::new(&group.core).ok()?;
     let child = Child::new(future, &entry);
     let member = entry.member(scheduler);
-    Some(new_task_with(
-        child,
-        member,
-        Meta::here(),
-        false,
-        Member::insert,
-    ))
+    Some(spawn_listed(child, member, Meta::here(), |member, task| {
+        member.insert(&task);
+        insert(&member.inner, task)
+    }))
 }
 
 /// The scheduler of children that a group did not take in: they end at once, without having been polled.
