@@ -4,6 +4,10 @@
 //! The thread of the model is the owner, which awaits the scope; another thread polls the children. Where a child is never
 //! ended or a wake is lost, the owner hangs, and loom says so.
 //!
+//! Seen to fail: an owner that does not look at the count after it has registered (`the_last_child_leaves`); a child that
+//! joins and ignores `aborting` (`a_child_fails_while_another_joins`); an `add_hook` that does not tell of `COMPLETE` (both
+//! models of callbacks); a request that notifies before it sets `asked` (`a_request_while_the_task_begins_to_wait`). Children
+//! in no live list crash `a_child_fails_while_another_joins`: see `core.rs`.
 #![cfg(rt_loom)]
 
 use std::convert::Infallible;

@@ -205,7 +205,7 @@ fn g05_all_failures_that_happened_are_in_the_error() {
                     let meet = meet.clone();
                     group.spawn(async move {
                         // All three are in their polls when the first of them fails.
-                        meet.wait();
+                        rt::task::block_in_place(|| meet.wait());
                         Err::<(), _>(name)
                     });
                 }
