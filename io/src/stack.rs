@@ -17,7 +17,7 @@ pub fn warm_up() {
 pub fn be_nice() {
     #[cfg(target_os = "linux")]
     // Fails where a sandbox forbids it.
-    let _ = rustix::process::setpriority_process(None, 10);
+    let _ = rustix::process::setpriority_process(None, 5);
 }
 
 /// A function on a stack.

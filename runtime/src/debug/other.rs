@@ -77,13 +77,16 @@ pub(crate) fn check_timer(owner: &Timers, site: &'static Location<'static>) {
     if shared.clock.same(owner.clock()) {
         return;
     }
-    let runtimes = RUNTIMES.lock().unwrap_or_else(PoisonError::into_inner);
-    let runtimes: Vec<_> = runtimes.iter().filter_map(Weak::upgrade).collect();
-    // The lock is free by now: one of these may be the last reference.
+    let runtimes: Vec<_> = {
+        let runtimes = RUNTIMES.lock().unwrap_or_else(PoisonError::into_inner);
+        runtimes.iter().filter_map(Weak::upgrade).collect()
+    };
+    // The lock is free by now: one of these may be the last reference to its runtime.
     let name = runtimes
         .iter()
         .find(|runtime| runtime.clock.same(owner.clock()))
         .map_or_else(|| "another runtime".into(), |runtime| runtime.name.clone());
+    drop(runtimes);
     let what = format!("waits for a timer of runtime '{name}', which was made at {site}");
     tell(&shared, &what, &name, site, waiting());
 }
