@@ -10,7 +10,7 @@
 //! uncontended lock never comes here. On: a lock for the whole process.
 //!
 //! # Bounds
-//! [`MOST`] futures are listed; those that come when the list is full are not seen.
+//! `MOST` futures are listed; those that come when the list is full are not seen.
 
 use std::collections::HashMap;
 use std::panic::Location;
