@@ -243,10 +243,8 @@ extern "C" fn program_handler(_: libc::c_int) {
 fn handler_of(signal: libc::c_int) -> usize {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: asks only, and the place is ours.
-    assert_eq!(
-        unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) },
-        0
-    );
+    let failed = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) };
+    assert_eq!(failed, 0);
     // SAFETY: filled in by the call above.
     unsafe { action.assume_init() }.sa_sigaction
 }

@@ -12,7 +12,7 @@ use crate::task::{Header, Id, PanicReport};
 /// Something that a runtime noticed and that somebody should know of.
 ///
 /// Reports go to standard error, each line of the [`Display`](fmt::Display) form behind `rt: `; or to the hook of
-/// [`Builder::on_report`](super::Builder::on_report), if there is one; or, with the crate's feature `tracing`, to the
+/// [`Builder::on_report`](crate::runtime::Builder::on_report), if there is one; or, with the crate's feature `tracing`, to the
 /// current `tracing` subscriber. They hold names, numbers, times and places in the code, and the messages of panics;
 /// never a payload, an output or what a future has captured.
 ///
@@ -52,7 +52,7 @@ pub struct Report {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ReportKind {
-    /// A poll has taken longer than [`slow_poll_threshold`](super::Builder::slow_poll_threshold), and still does: a task
+    /// A poll has taken longer than [`slow_poll_threshold`](crate::runtime::Builder::slow_poll_threshold), and still does: a task
     /// blocks its thread, or computes without giving way.
     SlowPoll,
     /// A poll that was reported as slow is over.
