@@ -377,3 +377,50 @@ fn a_hook_that_panics_costs_nothing_but_its_report() {
         assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
     });
 }
+
+/// The other side of the next test; alone it does nothing.
+#[test]
+fn plays_a_child() {
+    if std::env::var_os("RT_TEST_CHILD").is_none() {
+        return;
+    }
+    let runtime = Builder::new_multi_thread().name("child").build().unwrap();
+    let blocks = runtime.spawn(async {
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(400));
+                stop.store(true, SeqCst);
+            });
+            sleeps(&stop);
+        });
+    });
+    runtime.block_on(blocks).unwrap();
+    // What was noticed is told before the runtime is gone.
+    drop(runtime);
+}
+
+#[test]
+fn the_environment_decides_where_the_builder_does_not() {
+    within_limit(|| {
+        let stderr_with = |debug: &str| {
+            let output = std::process::Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "plays_a_child", "--nocapture"])
+                .env("RT_TEST_CHILD", "1")
+                .env("RT_DEBUG", debug)
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{output:?}");
+            String::from_utf8(output.stderr).unwrap()
+        };
+        let text = stderr_with("1");
+        assert!(text.contains("rt: runtime 'child': task "), "{text}");
+        assert!(text.contains("has not given way for"), "{text}");
+        assert!(text.contains("that poll took"), "{text}");
+        if STACKS {
+            assert!(text.contains("sleeps at"), "{text}");
+        }
+        let text = stderr_with("0");
+        assert!(!text.contains("rt: "), "{text}");
+    });
+}

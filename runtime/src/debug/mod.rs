@@ -161,7 +161,7 @@ pub(crate) fn start(shared: &Arc<Shared>) {
 pub(crate) fn close(shared: &Shared, deadline: std::time::Instant) {
     shared.debug.watcher.close();
     if shared.debug.notes_polls() {
-        reporter::flush(deadline);
+        reporter::flush(&shared.debug.sink, deadline);
     }
 }
 

@@ -24,7 +24,8 @@ use rt_io::stack::{self, NoStack, Thread};
 use rt_sync::wait::WaitSlot;
 
 use super::report::{Report, ReportKind, ReportedTask};
-use super::sink::Sink;
+use super::reporter::Job;
+use super::sink::{Admitted, Sink};
 use super::{reporter, stack as own_stack};
 use crate::scheduler::{Seat, Shared};
 use crate::task::{Runnable, TaskRef};
@@ -198,9 +199,11 @@ fn ended(seat: &Seat, number: u64) {
     let subject = || polled.subject.describe(&seat.note);
     if let Some(since) = polled.reported {
         let report = over(&debug.sink, subject(), since.elapsed());
-        let sink = Arc::clone(&debug.sink);
         // Behind the report of its beginning.
-        reporter::later(move || sink.report(report));
+        reporter::later(Arc::new(Ended {
+            sink: Arc::clone(&debug.sink),
+            report: Mutex::new(Some(report)),
+        }));
     } else if let Some(began) = polled.began {
         let took = began.elapsed();
         if took >= debug.threshold {
@@ -212,7 +215,7 @@ fn ended(seat: &Seat, number: u64) {
 fn over(sink: &Sink, task: ReportedTask, took: Duration) -> Report {
     Report {
         site: Some(task.site),
-        task: Some(task),
+        task: Some(ReportedTask { wait: None, ..task }),
         duration: Some(took),
         ..Report::new(
             ReportKind::SlowPollEnded,
@@ -263,47 +266,111 @@ impl Note {
         let since = now.checked_sub(age).unwrap_or(now);
         polled.reported = Some(since);
         drop(guard);
-        let poll = Arc::clone(&self.number);
-        reporter::later(move || {
-            let report = slow(&sink, task, since, thread, &poll, number);
-            sink.deliver(admitted, report);
-        });
+        reporter::later(Arc::new(Slow {
+            sink,
+            admitted: Mutex::new(Some(admitted)),
+            task,
+            since,
+            thread,
+            poll: Arc::clone(&self.number),
+            number,
+        }));
     }
 }
 
-fn slow(
-    sink: &Sink,
+/// The report of a poll that is slow.
+struct Slow {
+    sink: Arc<Sink>,
+    /// Who takes it tells.
+    admitted: Mutex<Option<Admitted>>,
     task: ReportedTask,
     since: Instant,
     thread: Option<Thread>,
-    poll: &AtomicU64,
+    poll: Arc<AtomicU64>,
     number: u64,
-) -> Report {
-    let stack = match thread {
-        Some(thread) => stack::capture(&thread, poll, number),
-        None => Err(NoStack::Unsupported),
-    };
-    let blocked = since.elapsed();
-    let (what, stack) = match stack {
-        Ok(addresses) => (
-            "blocks its thread here:".to_owned(),
-            own_stack::lines(&addresses),
-        ),
-        Err(NoStack::Over) => (
-            "blocked its thread, and has just stopped".to_owned(),
-            Vec::new(),
-        ),
-        Err(why) => (format!("blocks its thread (no stack: {why})"), Vec::new()),
-    };
-    Report {
-        site: Some(task.site),
-        task: Some(task),
-        duration: Some(blocked),
-        stack,
-        ..Report::new(
-            ReportKind::SlowPoll,
-            &sink.runtime,
-            format!("has not given way for {blocked:.1?} and {what}"),
-        )
+}
+
+impl Slow {
+    fn tell(&self, blocked: Duration, what: &str, stack: Vec<String>) {
+        let admitted = self.admitted.lock();
+        let Some(admitted) = admitted.unwrap_or_else(PoisonError::into_inner).take() else {
+            return;
+        };
+        let report = Report {
+            site: Some(self.task.site),
+            task: Some(self.task.clone()),
+            duration: Some(blocked),
+            stack,
+            ..Report::new(
+                ReportKind::SlowPoll,
+                &self.sink.runtime,
+                format!("has not given way for {blocked:.1?} and {what}"),
+            )
+        };
+        self.sink.deliver(admitted, report);
+    }
+}
+
+impl Job for Slow {
+    fn sink(&self) -> &Sink {
+        &self.sink
+    }
+
+    fn run(&self) {
+        let stack = match &self.thread {
+            Some(thread) => stack::capture(thread, &self.poll, self.number),
+            None => Err(NoStack::Unsupported),
+        };
+        let blocked = self.since.elapsed();
+        match stack {
+            Ok(addresses) => {
+                self.tell(
+                    blocked,
+                    "blocks its thread here:",
+                    own_stack::lines(&addresses),
+                );
+            }
+            Err(NoStack::Over) => {
+                self.tell(
+                    blocked,
+                    "blocked its thread, and has just stopped",
+                    Vec::new(),
+                );
+            }
+            Err(why) => {
+                let what = format!("blocks its thread (no stack: {why})");
+                self.tell(blocked, &what, Vec::new());
+            }
+        }
+    }
+
+    fn tell_now(&self) {
+        let what =
+            "blocked its thread (no stack: the runtime ended before the names were looked up)";
+        self.tell(self.since.elapsed(), what, Vec::new());
+    }
+}
+
+/// The report of the end of a poll that was slow.
+struct Ended {
+    sink: Arc<Sink>,
+    report: Mutex<Option<Report>>,
+}
+
+impl Job for Ended {
+    fn sink(&self) -> &Sink {
+        &self.sink
+    }
+
+    fn run(&self) {
+        let report = self.report.lock();
+        let report = report.unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(report) = report {
+            self.sink.report(report);
+        }
+    }
+
+    fn tell_now(&self) {
+        self.run();
     }
 }

@@ -1,6 +1,25 @@
 //! Names and lines of addresses.
+//!
+//! Functions of the C library are named by its own table: where its debug information is installed, reading that takes
+//! seconds and says nothing that helps.
+#![expect(unsafe_code, reason = "asks the loader for names")]
+
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+use std::path::Path;
+use std::ptr;
 
 use crate::stack::Frame;
+
+/// Libraries that every program has, by the beginning of their file names.
+const SYSTEM: [&str; 6] = [
+    "libc.",
+    "libm.",
+    "libpthread.",
+    "ld-",
+    "linux-vdso",
+    "libgcc_s.",
+];
 
 /// The functions at these addresses, as [`capture`](super::capture) gives them; one address may be several functions,
 /// inlined into each other.
@@ -10,6 +29,10 @@ pub fn symbolise(addresses: &[usize]) -> Vec<Frame> {
     for (number, address) in addresses.iter().enumerate() {
         // A return address may lie behind the call's line, even behind its function.
         let inside = if number == 0 { *address } else { address - 1 };
+        if let Some(frame) = of_system(*address, inside) {
+            frames.push(frame);
+            continue;
+        }
         let before = frames.len();
         backtrace::resolve(std::ptr::without_provenance_mut(inside), |symbol| {
             frames.push(Frame {
@@ -30,4 +53,40 @@ pub fn symbolise(addresses: &[usize]) -> Vec<Frame> {
         }
     }
     frames
+}
+
+/// The function of the C library at this address.
+fn of_system(address: usize, inside: usize) -> Option<Frame> {
+    let mut info = MaybeUninit::<libc::Dl_info>::uninit();
+    let at = ptr::without_provenance::<libc::c_void>(inside);
+    // SAFETY: the place is ours, and any address may be asked for.
+    if unsafe { libc::dladdr(at, info.as_mut_ptr()) } == 0 {
+        return None;
+    }
+    // SAFETY: filled in by the call above, which did not fail.
+    let info = unsafe { info.assume_init() };
+    let file = c_text(info.dli_fname)?;
+    let file_name = Path::new(file).file_name()?.to_str()?;
+    SYSTEM
+        .iter()
+        .any(|system| file_name.starts_with(system))
+        .then(|| Frame {
+            address,
+            // Functions that are not exported have no name there.
+            name: Some(
+                c_text(info.dli_sname)
+                    .map_or_else(|| format!("a function of {file_name}"), str::to_owned),
+            ),
+            file: None,
+            line: None,
+        })
+}
+
+/// A name that the loader keeps; libraries that every program has are not unloaded.
+fn c_text<'a>(text: *const libc::c_char) -> Option<&'a str> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: it ends with a zero, and stays there as long as its library.
+    unsafe { CStr::from_ptr(text) }.to_str().ok()
 }
