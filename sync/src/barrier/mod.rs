@@ -18,7 +18,7 @@ use std::task::{Context, Poll, Waker, ready};
 use pin_project_lite::pin_project;
 
 use crate::coop;
-use crate::desk::{Desk, Place, Standing, Wakes};
+use crate::desk::{Clerk, Desk, Locked, Place, Standing, Wakes};
 use crate::wait::{self, WaitKind};
 
 const LINE: usize = 0;
@@ -42,7 +42,17 @@ const LINE: usize = 0;
 /// ```
 pub struct Barrier {
     parties: usize,
-    desk: Desk<(), 1>,
+    desk: Desk<Round, 1>,
+}
+
+/// All there is to know of a round is who stands in the line.
+struct Round;
+
+impl Clerk<1> for Round {
+    /// Who was given an index has passed, whether it runs or not.
+    fn pass_on(_: &mut Locked<'_, Self, 1>, _: usize, _index: usize) -> Option<Waker> {
+        None
+    }
 }
 
 /// What [`Barrier::wait`] gives to each that passes.
@@ -58,7 +68,7 @@ impl Barrier {
     pub fn new(parties: usize) -> Self {
         Self {
             parties: parties.max(1),
-            desk: Desk::new(()),
+            desk: Desk::new(Round),
         }
     }
 
@@ -111,7 +121,7 @@ pin_project! {
     pub struct BarrierWait<'a> {
         barrier: &'a Barrier,
         #[pin]
-        place: Place<'a, (), 1>,
+        place: Place<'a, Round, 1>,
         site: &'static Location<'static>,
     }
 }

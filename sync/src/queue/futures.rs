@@ -9,10 +9,11 @@ use std::task::{Context, Poll, Waker, ready};
 use futures_core::Stream;
 use pin_project_lite::pin_project;
 
-use super::base::{
-    BaseQueue, GETTERS, GO, JOINERS, PUTTERS, QueueLocked, QueuePlace, Refusal, get_fast, put_fast,
-};
+use super::base::BaseQueue;
 use super::error::QueueShutDown;
+use super::state::{
+    GETTERS, GO, JOINERS, PUTTERS, QueueLocked, QueuePlace, Refusal, get_fast, put_fast,
+};
 use super::store::Store;
 use crate::coop::{self, RestoreOnPending};
 use crate::desk::Standing;
@@ -29,14 +30,6 @@ pin_project! {
         item: Option<S::Item>,
         site: Site,
     }
-
-    impl<'a, S: Store> PinnedDrop for Put<'a, S> {
-        fn drop(this: Pin<&mut Self>) {
-            if this.place.joined() {
-                leave(&this.place, |queue| queue.give_place_back());
-            }
-        }
-    }
 }
 
 pin_project! {
@@ -46,14 +39,6 @@ pin_project! {
         #[pin]
         place: QueuePlace<'a, S>,
         site: Site,
-    }
-
-    impl<'a, S: Store> PinnedDrop for Get<'a, S> {
-        fn drop(this: Pin<&mut Self>) {
-            if this.place.joined() {
-                leave(&this.place, |queue| queue.give_item_back());
-            }
-        }
     }
 }
 
@@ -86,26 +71,6 @@ pin_project! {
         place: QueuePlace<'a, S>,
         site: Site,
     }
-}
-
-/// A place goes: who stands behind it gets what it was granted.
-#[cold]
-fn leave<'a, S: Store>(
-    place: &QueuePlace<'a, S>,
-    pass_on: impl FnOnce(&mut QueueLocked<'a, S>) -> Option<Waker>,
-) {
-    let mut queue = place.desk().lock();
-    let (standing, stale) = queue.leave(place);
-    let wake = if standing == Standing::Granted(GO) {
-        pass_on(&mut queue)
-    } else {
-        None
-    };
-    drop(queue);
-    if let Some(waker) = wake {
-        waker.wake();
-    }
-    drop(stale);
 }
 
 /// The place stands in a line: keeps its waker up to date. The lock is held on entry, and released.
@@ -141,7 +106,9 @@ impl<S: Store> Future for Put<'_, S> {
 
     /// # Panics
     /// Polled again after it was ready.
-    #[inline]
+    // `always`: what is left of a put that is made, polled and dropped in one place is the lock, the store and the budget;
+    // a call in between costs half of that.
+    #[inline(always)]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let unit = ready!(coop::poll_proceed(cx));
         let this = self.project();
@@ -164,6 +131,7 @@ impl<S: Store> Future for Put<'_, S> {
 
 impl<'a, S: Store> Put<'a, S> {
     /// What is not done by `put_fast`.
+    #[inline(never)]
     fn poll_slow(
         place: Pin<&QueuePlace<'a, S>>,
         slot: &mut Option<S::Item>,
@@ -246,7 +214,8 @@ impl<S: Store> Future for Get<'_, S> {
     type Output = Result<S::Item, QueueShutDown>;
 
     /// Polled again after it was ready, it gets another item.
-    #[inline]
+    // `always`: as for `Put`.
+    #[inline(always)]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let unit = ready!(coop::poll_proceed(cx));
         let this = self.project();
@@ -262,6 +231,7 @@ impl<S: Store> Future for Get<'_, S> {
 
 impl<'a, S: Store> Get<'a, S> {
     /// What is not done by `get_fast`.
+    #[inline(never)]
     fn poll_slow(
         place: Pin<&QueuePlace<'a, S>>,
         site: Site,

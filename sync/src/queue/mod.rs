@@ -28,6 +28,7 @@
 mod base;
 mod error;
 mod futures;
+mod state;
 mod store;
 
 use std::fmt;
