@@ -15,6 +15,7 @@ mod desk;
 pub mod event;
 #[doc(hidden)]
 pub mod grants;
+mod list;
 pub mod mpsc;
 pub mod mutex;
 pub mod notify;

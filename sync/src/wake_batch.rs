@@ -165,6 +165,18 @@ pub(crate) fn discard(payload: Box<dyn Any + Send>) {
     }
 }
 
+/// Of several panics the first is the one that goes on.
+pub(crate) fn keep_first(
+    first: &mut Option<Box<dyn Any + Send>>,
+    next: Option<Box<dyn Any + Send>>,
+) {
+    match next {
+        Some(payload) if first.is_some() => discard(payload),
+        Some(payload) => *first = Some(payload),
+        None => {}
+    }
+}
+
 impl Drop for WakeBatch {
     /// Wakes what is left: a wake that is lost is a task that hangs.
     fn drop(&mut self) {

@@ -11,7 +11,7 @@ use crate::primitive::atomic::{
 };
 use crate::primitive::{Arc, Mutex, MutexGuard};
 use crate::wait_list::WaitList;
-use crate::wake_batch::{self, WakeBatch};
+use crate::wake_batch::{self, WakeBatch, keep_first};
 
 use super::error::TrySendError;
 use super::queue::Queue;
@@ -434,20 +434,6 @@ impl<T> Chan<T> {
 // No invariant is broken when user code panics: it runs with the lock released and the state whole.
 impl<T> UnwindSafe for Chan<T> {}
 impl<T> RefUnwindSafe for Chan<T> {}
-
-/// Of several panics the first is the one that goes on.
-pub(super) fn keep_first(
-    first: &mut Option<Box<dyn Any + Send>>,
-    next: Option<Box<dyn Any + Send>>,
-) {
-    if let Some(payload) = next {
-        if first.is_none() {
-            *first = Some(payload);
-        } else {
-            wake_batch::discard(payload);
-        }
-    }
-}
 
 /// Lets a panic go on, unless another one is already under way.
 pub(super) fn resume(panicked: Option<Box<dyn Any + Send>>) {

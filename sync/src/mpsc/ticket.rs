@@ -59,7 +59,7 @@ impl<R: Reach> Ticket<R> {
     #[inline]
     pub(super) fn new(reach: R, need: usize) -> Self {
         Self {
-            node: Node::new(),
+            node: Node::new(()),
             queued: false,
             need,
             reach: Some(reach),
@@ -147,27 +147,21 @@ impl<R: Reach> Ticket<R> {
     ) -> Poll<Result<Guard<'a, R::Value>, Closed>> {
         let this = self.project();
         let chan = reached(this.reach);
-        let node = &raw const *this.node.into_ref();
-        let mut new = None;
+        let node = this.node.into_ref().get_ref();
+        let mut spare = None;
         loop {
             let mut state = chan.lock();
             // SAFETY: the node is ours and was pushed to this list.
             match unsafe { state.waiters.stage(node) } {
                 Stage::Waiting => {
                     // SAFETY: as above, and it waits, so it is in the list.
-                    if unsafe { state.waiters.will_wake(node, waker) } {
-                        drop(state);
-                        return Poll::Pending;
-                    }
-                    if let Some(new) = new.take() {
-                        // SAFETY: the same.
-                        let old = unsafe { state.waiters.update(node, new) };
-                        drop(state);
-                        drop(old);
-                        return Poll::Pending;
-                    }
+                    let renewed = unsafe { state.waiters.renew(node, waker, &mut spare) };
                     drop(state);
-                    new = Some(waker.clone());
+                    if renewed {
+                        // What is left in `spare` is dropped here, after the lock.
+                        return Poll::Pending;
+                    }
+                    spare = Some(waker.clone());
                 }
                 Stage::Closed => {
                     *this.queued = false;
@@ -179,9 +173,9 @@ impl<R: Reach> Ticket<R> {
                         chan.release_locked(state, *this.need);
                         return Poll::Ready(Err(Closed));
                     }
-                    if let Some(new) = new {
+                    if let Some(spare) = spare {
                         drop(state);
-                        return Poll::Ready(Ok(lock_again(chan, *this.need, new)));
+                        return Poll::Ready(Ok(lock_again(chan, *this.need, spare)));
                     }
                     return Poll::Ready(Ok(state));
                 }
@@ -194,7 +188,7 @@ impl<R: Reach> Ticket<R> {
     fn cancel(self: Pin<&mut Self>) {
         let this = self.project();
         let chan = reached(this.reach);
-        let node = &raw const *this.node.into_ref();
+        let node = this.node.into_ref().get_ref();
         *this.queued = false;
         let mut state = chan.lock();
         // SAFETY: the node is ours and was pushed to this list.

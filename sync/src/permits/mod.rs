@@ -53,7 +53,7 @@ use crate::primitive::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 use crate::primitive::{Mutex, MutexGuard};
-use crate::wake_batch::{self, WakeBatch};
+use crate::wake_batch::{self, WakeBatch, keep_first};
 
 mod queue;
 mod wait;
@@ -310,12 +310,12 @@ impl Permits {
                 break Some(Err(()));
             }
             // None at all overtake nobody.
-            if word & WAITERS != 0 && node.needed > 0 {
+            if word & WAITERS != 0 && node.needed() > 0 {
                 break None;
             }
-            let enough = word >> SHIFT >= node.needed;
+            let enough = word >> SHIFT >= node.needed();
             let next = if enough {
-                word - (node.needed << SHIFT)
+                word - (node.needed() << SHIFT)
             } else {
                 word | WAITERS
             };
@@ -340,7 +340,7 @@ impl Permits {
 
     /// The way of a node that was `WAITING` when it was looked at.
     fn update(&self, node: &Node, waker: &Waker) -> Poll<Result<(), ()>> {
-        let mut new = None;
+        let mut spare = None;
         loop {
             let mut queue = self.queue.lock();
             match node.state() {
@@ -349,15 +349,13 @@ impl Permits {
                 _ => {}
             }
             // SAFETY: we hold the lock, and the node is `WAITING`, so it is in the queue.
-            match unsafe { queue.renew(node, waker, new) } {
-                Ok(stale) => {
-                    drop(queue);
-                    drop(stale);
-                    return Poll::Pending;
-                }
-                Err(()) => drop(queue),
+            let renewed = unsafe { queue.renew(node, waker, &mut spare) };
+            drop(queue);
+            if renewed {
+                // What is left in `spare` is dropped here, after the lock.
+                return Poll::Pending;
             }
-            new = Some(waker.clone());
+            spare = Some(waker.clone());
         }
     }
 
@@ -368,7 +366,7 @@ impl Permits {
             && if only {
                 self.try_take_only()
             } else {
-                self.take(node.needed)
+                self.take(node.needed())
             }
     }
 
@@ -430,16 +428,4 @@ fn settle_some(
     }
     drop(queue);
     batch.wake_all_caught()
-}
-
-/// The first panic is the one that goes on.
-fn keep_first(
-    kept: &mut Option<Box<dyn std::any::Any + Send>>,
-    payload: Option<Box<dyn std::any::Any + Send>>,
-) {
-    match payload {
-        Some(payload) if kept.is_some() => wake_batch::discard(payload),
-        Some(payload) => *kept = Some(payload),
-        None => {}
-    }
 }

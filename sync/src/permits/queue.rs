@@ -13,56 +13,40 @@
 //!
 //! # Where it comes from
 //! `WaitList` is the general form. It has its lock to itself, while whether to wait, whom to serve and what is left must
-//! be decided under one; and its waiters do not say how much they need.
+//! be decided under one; and its waiters do not say how much they need. The chain is that of `list.rs`.
 #![expect(
     unsafe_code,
-    reason = "an intrusive list: its nodes lie in pinned futures and are reached by pointer"
+    reason = "nodes of the queue lie in pinned futures and are reached by pointer"
 )]
 
-use std::marker::PhantomPinned;
-use std::ptr;
 use std::task::Waker;
 
 use crate::grants;
+use crate::list::{self, List};
 use crate::primitive::atomic::{
     AtomicU8,
     Ordering::{Acquire, Relaxed, Release},
 };
-use crate::primitive::cell::UnsafeCell;
 
 pub(super) const IDLE: u8 = 0;
 pub(super) const WAITING: u8 = 1;
 pub(super) const GRANTED: u8 = 2;
 pub(super) const REFUSED: u8 = 3;
 
-/// A place in the queue: lies pinned in the future that waits.
-pub(super) struct Node {
+/// A place in the queue: lies pinned in the future that waits. The value is `Some` while it is in the queue.
+pub(super) type Node = list::Node<Wish, Option<Waker>>;
+
+/// What a future waits for, and how far it has come.
+pub(super) struct Wish {
     state: AtomicU8,
-    /// How many permits it waits for.
-    pub(super) needed: usize,
-    links: UnsafeCell<Links>,
-    _pinned: PhantomPinned,
+    /// How many permits.
+    needed: usize,
 }
-
-struct Links {
-    prev: *const Node,
-    next: *const Node,
-    waker: Option<Waker>,
-}
-
-// SAFETY: the pointers lead to nodes that are reached only under the lock, and wakers may go from thread to thread.
-unsafe impl Send for Node {}
-// SAFETY: shared between its future and who holds the lock, by the table in the module head.
-unsafe impl Sync for Node {}
 
 /// What the lock guards. Each method leaves it whole.
 pub(super) struct Queue {
-    head: *const Node,
-    tail: *const Node,
+    list: List<Wish, Option<Waker>>,
 }
-
-// SAFETY: nodes are reached only under the lock, from whatever thread holds it, and wakers may go from thread to thread.
-unsafe impl Send for Queue {}
 
 /// Who can be served, from the head on.
 pub(super) struct Served {
@@ -73,56 +57,42 @@ pub(super) struct Served {
 }
 
 impl Node {
+    /// A node for who needs so many permits.
     #[inline]
-    pub(super) fn new(needed: usize) -> Self {
-        Self {
+    pub(super) fn needing(permits: usize) -> Self {
+        Self::new(Wish {
             state: AtomicU8::new(IDLE),
-            needed,
-            links: UnsafeCell::new(Links {
-                prev: ptr::null(),
-                next: ptr::null(),
-                waker: None,
-            }),
-            _pinned: PhantomPinned,
-        }
+            needed: permits,
+        })
+    }
+
+    /// How many permits it waits for.
+    #[inline]
+    pub(super) fn needed(&self) -> usize {
+        self.shared().needed
     }
 
     #[inline]
     pub(super) fn state(&self) -> u8 {
         // Acquire: with the store of `Queue::settle`. What the releasing side did before is seen, and it is done with
         // the node.
-        self.state.load(Acquire)
+        self.shared().state.load(Acquire)
     }
-}
-
-/// # Safety
-/// The caller holds the lock of the queue that `node` is in (or is about to enter), and does not call this from `f`.
-#[inline]
-unsafe fn links<R>(node: *const Node, f: impl FnOnce(&mut Links) -> R) -> R {
-    // SAFETY: a node in the queue is alive: it leaves the queue before it goes.
-    let node = unsafe { &*node };
-    node.links.with_mut(|links| {
-        // SAFETY: `links` of a node in the queue belong to who holds the lock (module head).
-        f(unsafe { &mut *links })
-    })
 }
 
 impl Queue {
     pub(super) const fn new() -> Self {
-        Self {
-            head: ptr::null(),
-            tail: ptr::null(),
-        }
+        Self { list: List::new() }
     }
 
     #[inline]
     pub(super) fn head(&self) -> *const Node {
-        self.head
+        self.list.head()
     }
 
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.head.is_null()
+        self.list.is_empty()
     }
 
     /// How far `available` permits reach, for at most `limit` nodes.
@@ -133,19 +103,21 @@ impl Queue {
             permits: 0,
             all: false,
         };
-        let mut node = self.head;
-        while served.count < limit && !node.is_null() {
+        let mut at = self.head();
+        while served.count < limit {
             // SAFETY: it is in the queue, so it is alive.
-            let needed = unsafe { (*node).needed };
-            if needed > available - served.permits {
+            let Some(node) = (unsafe { at.as_ref() }) else {
+                break;
+            };
+            if node.needed() > available - served.permits {
                 return served;
             }
-            served.permits += needed;
+            served.permits += node.needed();
             served.count += 1;
-            // SAFETY: the caller has the queue, so it holds the lock.
-            node = unsafe { links(node, |links| links.next) };
+            // SAFETY: it is in the queue.
+            at = unsafe { self.list.next(node) };
         }
-        served.all = node.is_null();
+        served.all = at.is_null();
         served
     }
 
@@ -153,27 +125,11 @@ impl Queue {
     ///
     /// # Safety
     /// `node` is `IDLE`, and stays where it is until it has left this queue.
-    pub(super) unsafe fn push(&mut self, node: *const Node, waker: Waker) {
-        let before = self.tail;
+    pub(super) unsafe fn push(&mut self, node: &Node, waker: Waker) {
         // SAFETY: the caller's; a node that is in no queue belongs to its future, which is the caller.
-        unsafe {
-            links(node, |links| {
-                links.prev = before;
-                links.next = ptr::null();
-                links.waker = Some(waker);
-            });
-        }
-        // SAFETY: the caller's.
-        let state = unsafe { &(*node).state };
+        unsafe { self.list.push(node, Some(waker)) };
         // Relaxed: the lock orders it.
-        state.store(WAITING, Relaxed);
-        if before.is_null() {
-            self.head = node;
-        } else {
-            // SAFETY: `before` is in the queue.
-            unsafe { links(before, |links| links.next = node) };
-        }
-        self.tail = node;
+        node.shared().state.store(WAITING, Relaxed);
     }
 
     /// Takes a node out, sets its state and returns its waker. The node may be gone when this returns.
@@ -183,52 +139,30 @@ impl Queue {
     #[inline]
     pub(super) unsafe fn settle(&mut self, node: *const Node, state: u8) -> Option<Waker> {
         // SAFETY: the caller's.
-        let (prev, next, waker) =
-            unsafe { links(node, |links| (links.prev, links.next, links.waker.take())) };
-        if prev.is_null() {
-            self.head = next;
-        } else {
-            // SAFETY: a neighbour in the queue.
-            unsafe { links(prev, |links| links.next = next) };
-        }
-        if next.is_null() {
-            self.tail = prev;
-        } else {
-            // SAFETY: a neighbour in the queue.
-            unsafe { links(next, |links| links.prev = prev) };
-        }
+        unsafe { self.list.remove(node) };
         if state == GRANTED && grants::is_on() {
             grants::granted(node);
         }
         // SAFETY: the node is alive until the store below at least.
         let node = unsafe { &*node };
+        // SAFETY: it was in the queue, and we hold the lock; its future does not touch it before the store below.
+        let waker = unsafe { node.value(Option::take) };
         // Release: with the Acquire of `Node::state`; what we did to the node, and before, is done.
-        node.state.store(state, Release);
+        node.shared().state.store(state, Release);
         waker
     }
 
-    /// Puts `new` in the place of the waker of `node`, unless that wakes the same task already; `Err` asks for a `new`.
-    /// What comes back is to be dropped without the lock.
+    /// Sees to it that the waker of `node` wakes the task of `waker`, as [`list::renew`] does.
     ///
     /// # Safety
     /// `node` is in this queue.
     pub(super) unsafe fn renew(
         &mut self,
-        node: *const Node,
+        node: &Node,
         waker: &Waker,
-        new: Option<Waker>,
-    ) -> Result<Option<Waker>, ()> {
-        // SAFETY: the caller's; the closure runs no user code.
-        unsafe {
-            links(node, |links| {
-                if links.waker.as_ref().is_some_and(|old| old.will_wake(waker)) {
-                    Ok(new)
-                } else if new.is_some() {
-                    Ok(std::mem::replace(&mut links.waker, new))
-                } else {
-                    Err(())
-                }
-            })
-        }
+        spare: &mut Option<Waker>,
+    ) -> bool {
+        // SAFETY: the caller's, and we hold the lock.
+        unsafe { node.value(|kept| list::renew(kept, waker, spare)) }
     }
 }

@@ -77,7 +77,7 @@ fn give_up<R: PermitsRef>(target: &R, node: &Node) {
         grants::over(node);
     }
     if target.permits().leave(node) {
-        target.give_back(node.needed);
+        target.give_back(node.needed());
     }
 }
 
@@ -89,7 +89,7 @@ impl<R: PermitsRef> Wait<R> {
         Self {
             target: Some(target),
             site: Location::caller(),
-            node: Node::new(needed),
+            node: Node::needing(needed),
         }
     }
 
@@ -143,7 +143,7 @@ impl<R: PermitsRef> Wait<R> {
     /// How many permits it waits for.
     #[inline]
     pub(crate) fn needed(&self) -> usize {
-        self.node.needed
+        self.node.needed()
     }
 }
 
