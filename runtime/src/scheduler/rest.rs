@@ -52,6 +52,8 @@ impl Loop<'_> {
         }
         let mut searching = false;
         loop {
+            // Each time: a guest seat may have been added while this worker slept, and be what it was woken for.
+            shared.seats.refresh(&mut self.seats);
             if let Some(index) = self.seat.idle_index {
                 match shared
                     .idle

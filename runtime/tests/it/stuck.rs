@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -288,5 +288,62 @@ fn the_longest_neglect_is_counted() {
         });
         drop(release);
         round_trip(&mut stream);
+    });
+}
+
+/// A worker that sleeps since before the seat of a `block_on` was made is woken to steal from that seat. It looked at the
+/// seats that it knew when it fell asleep once, again and again, and found nothing.
+#[test]
+fn workers_steal_from_a_seat_that_was_made_while_they_slept() {
+    within_limit(|| {
+        for _ in 0..20 {
+            let runtime = workers(3);
+            eventually("all workers sleep", || {
+                runtime.metrics().workers.iter().all(|worker| worker.parks > 0)
+            });
+            // Each blocks a thread until all three run.
+            let barrier = Arc::new(Barrier::new(3));
+            runtime.block_on(async {
+                let tasks: Vec<_> = (0..3)
+                    .map(|_| {
+                        let barrier = barrier.clone();
+                        rt::spawn(async move { drop(barrier.wait()) })
+                    })
+                    .collect();
+                for task in tasks {
+                    task.await.unwrap();
+                }
+            });
+        }
+    });
+}
+
+/// More workers than cores, all of them busy with short polls: the kernel keeps most of them waiting for longer than a tick
+/// of the monitor. That is no reason for more threads.
+#[test]
+fn workers_that_wait_for_a_core_are_not_replaced() {
+    within_limit(|| {
+        let runtime = workers(16);
+        let end = Instant::now() + Duration::from_secs(1);
+        let tasks: Vec<_> = (0..64)
+            .map(|_| {
+                runtime.spawn(async move {
+                    while Instant::now() < end {
+                        let poll_end = Instant::now() + Duration::from_micros(500);
+                        while Instant::now() < poll_end {
+                            std::hint::spin_loop();
+                        }
+                        rt::task::yield_now().await;
+                    }
+                })
+            })
+            .collect();
+        runtime.block_on(async {
+            for task in tasks {
+                task.await.unwrap();
+            }
+        });
+        let metrics = runtime.metrics();
+        assert!(metrics.hand_offs <= 2, "{} hand-offs", metrics.hand_offs);
     });
 }
