@@ -51,7 +51,7 @@ pub mod io {
     }
 }
 
-/// Channels and locks. More of them come with the next version.
+/// Channels, locks and queues.
 pub mod sync {
     pub use rt_sync::barrier::{Barrier, BarrierWait, BarrierWaitResult};
     pub use rt_sync::cancellation_token::{CancellationToken, DropGuard, DropGuardRef};
@@ -96,3 +96,8 @@ pub use crate::runtime::{
     block_in_place, bridge, spawn, spawn_blocking, spawn_compute, spawn_pinned, try_bridge,
 };
 pub use rt_macros::{main, test};
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
