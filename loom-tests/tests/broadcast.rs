@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use loom::future::block_on;
 use loom::thread;
 
-use rt_sync::broadcast::channel;
 use rt_sync::broadcast::error::{RecvError, TryRecvError};
+use rt_sync::broadcast::{Receiver, channel};
 
 fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();
@@ -138,6 +138,48 @@ fn a_receiver_that_goes_against_one_that_takes_and_one_that_sends() {
         going.join().unwrap();
         sending.join().unwrap();
         drop(first);
+        assert_eq!(alive.load(SeqCst), 0);
+    });
+}
+
+/// Two receivers take a value that a sender comes round to: it is overwritten, or loses its cell, and neither is read as
+/// another one; what was late is gone in the end, and the lost cell serves again.
+#[test]
+fn overwriting_what_two_receivers_take() {
+    model(2, || {
+        let alive = StdArc::new(AtomicUsize::new(0));
+        let (sender, first) = channel(1);
+        let second = sender.subscribe();
+        assert!(sender.send(Value::new(0, &alive)).is_ok());
+        let taking = |mut receiver: Receiver<Value>, mut next: u32| {
+            move || {
+                match receiver.try_recv() {
+                    Ok(value) => {
+                        assert_eq!(value.0, next);
+                        next += 1;
+                    }
+                    Err(TryRecvError::Lagged(missed)) => {
+                        assert_eq!(missed, 1);
+                        next += 1;
+                    }
+                    Err(TryRecvError::Empty) => {}
+                    Err(other) => panic!("{other}"),
+                }
+                (receiver, next)
+            }
+        };
+        let one = thread::spawn(taking(first, 0));
+        let other = thread::spawn(taking(second, 0));
+        assert!(sender.send(Value::new(1, &alive)).is_ok());
+        let (first, next) = one.join().unwrap();
+        let (first, _) = taking(first, next)();
+        let (second, next) = other.join().unwrap();
+        assert!(sender.send(Value::new(2, &alive)).is_ok());
+        let (second, next) = taking(second, next)();
+        assert!(next > 1);
+        // The one that is there, and no late one.
+        assert_eq!(alive.load(SeqCst), 1);
+        drop((first, second));
         assert_eq!(alive.load(SeqCst), 0);
     });
 }

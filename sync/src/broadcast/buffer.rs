@@ -1,22 +1,31 @@
-//! The slots of a `broadcast` channel and the count of its ends.
+//! The ring of cells of a `broadcast` channel and the count of its ends.
+#![expect(
+    unsafe_code,
+    reason = "cells are reached by pointer, and freed with the channel"
+)]
 
 use std::mem;
+use std::panic::{self, AssertUnwindSafe};
+use std::ptr::NonNull;
+use std::thread;
 
+use super::cell::{Cell, Claimed, MAX_SHARES, Then};
 use crate::notify::Notify;
+use crate::primitive::Mutex;
 use crate::primitive::atomic::{
-    AtomicU64, AtomicUsize,
+    AtomicPtr, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
-use crate::primitive::{Arc, Mutex};
-
-/// More receivers than fit into memory.
-const MAX_RECEIVERS: usize = usize::MAX >> 2;
+use crate::wake_batch;
 
 /// What all ends share.
 pub(super) struct Shared<T> {
-    /// A power of two of them.
-    slots: Box<[Mutex<Slot<T>>]>,
-    tail: Mutex<Tail>,
+    /// A power of two of them; written under the lock of `tail`. The cell at a number modulo their count has the newest
+    /// value of such a number.
+    slots: Box<[AtomicPtr<Cell<T>>]>,
+    /// The cells that the slots had at first. Here as in `Tail::more`, cells are freed with the channel only.
+    cells: NonNull<[Cell<T>]>,
+    tail: Mutex<Tail<T>>,
     /// The number that the next value gets: that of `tail`, readable without the lock.
     next: AtomicU64,
     pub(super) senders: AtomicUsize,
@@ -27,29 +36,41 @@ pub(super) struct Shared<T> {
     pub(super) deserted: Notify,
 }
 
-/// Taken before the lock of a slot, if both are.
-struct Tail {
+struct Tail<T> {
     next: u64,
     receivers: usize,
+    /// Cells that were needed besides `cells`: as many as were orphans at one time.
+    more: Vec<NonNull<Cell<T>>>,
+    /// Cells that are free and have no slot.
+    spare: Vec<NonNull<Cell<T>>>,
 }
 
-struct Slot<T> {
-    number: u64,
-    /// How many receivers have not got the value yet.
-    left: usize,
-    /// There while `left` is not 0.
-    value: Option<Arc<T>>,
-}
+// SAFETY: values go from thread to thread, and are cloned by several threads at a time; cells belong to the channel.
+unsafe impl<T: Send + Sync> Send for Shared<T> {}
+// SAFETY: as above; who may touch what in a cell: cell.rs.
+unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 
 /// What a receiver finds for the number that it wants.
-pub(super) enum Found<T> {
-    /// The value; `Last` if no other receiver wants it.
-    Value(Arc<T>),
-    Last(Arc<T>),
+pub(super) enum Found<R> {
+    Value(R),
     /// It has not been sent.
     Nothing,
     /// It has been overwritten; the number is that of the oldest value that is there.
     Overwritten(u64),
+}
+
+/// A share that is given back when this goes, also if `clone` panics.
+struct Share<'a, T> {
+    shared: &'a Shared<T>,
+    cell: &'a Cell<T>,
+}
+
+impl<T> Drop for Share<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        let then = self.cell.unpin_share();
+        self.shared.go_on(self.cell, then);
+    }
 }
 
 impl<T> Shared<T> {
@@ -64,19 +85,23 @@ impl<T> Shared<T> {
             "a broadcast channel of capacity {capacity} cannot be: at most {} is possible",
             usize::MAX >> 1
         );
-        let slot = |_| {
-            Mutex::new(Slot {
-                // Nobody wants this number before it has been sent.
-                number: u64::MAX,
-                left: 0,
-                value: None,
-            })
-        };
+        let cells: Box<[Cell<T>]> = (0..capacity.next_power_of_two())
+            .map(|_| Cell::new())
+            .collect();
+        let cells = NonNull::from(Box::leak(cells));
+        // SAFETY: they are freed when we are dropped.
+        let slots = unsafe { cells.as_ref() }
+            .iter()
+            .map(|cell| AtomicPtr::new(NonNull::from(cell).as_ptr()))
+            .collect();
         Self {
-            slots: (0..capacity.next_power_of_two()).map(slot).collect(),
+            slots,
+            cells,
             tail: Mutex::new(Tail {
                 next: 0,
                 receivers: 0,
+                more: Vec::new(),
+                spare: Vec::new(),
             }),
             next: AtomicU64::new(0),
             senders: AtomicUsize::new(1),
@@ -87,15 +112,23 @@ impl<T> Shared<T> {
     }
 
     #[inline]
-    fn slot(&self, number: u64) -> &Mutex<Slot<T>> {
+    fn slot(&self, number: u64) -> &AtomicPtr<Cell<T>> {
         #[expect(clippy::cast_possible_truncation, reason = "only the low bits count")]
         let index = number as usize & (self.slots.len() - 1);
         &self.slots[index]
     }
 
+    #[inline]
+    fn cell(&self, number: u64) -> &Cell<T> {
+        // Acquire: with `orphaned`; a cell that took another's place is there.
+        let cell = self.slot(number).load(Acquire);
+        // SAFETY: slots lead to cells, which are freed with the channel only.
+        unsafe { &*cell }
+    }
+
     /// Puts a value in, unless there is no receiver; returns how many there are, and the value that had to go.
     #[inline]
-    pub(super) fn push(&self, value: Arc<T>) -> Result<(usize, Option<Arc<T>>), Arc<T>> {
+    pub(super) fn push(&self, value: T) -> Result<(usize, Option<T>), T> {
         let mut tail = self.tail.lock();
         let receivers = tail.receivers;
         if receivers == 0 {
@@ -104,15 +137,64 @@ impl<T> Shared<T> {
         }
         let number = tail.next;
         tail.next += 1;
-        let mut slot = self.slot(number).lock();
-        slot.number = number;
-        slot.left = receivers;
-        let old = slot.value.replace(value);
-        drop(slot);
-        // Release: with `next_number`; who sees this finds the value in its slot (or a later one).
+        let mut cell = self.cell(number);
+        let (free, old) = match cell.claim() {
+            Claimed::Free => (true, None),
+            Claimed::Overwritten(old) => (false, Some(old)),
+            Claimed::Orphaned => {
+                cell = self.replace(number, &mut tail);
+                (true, None)
+            }
+        };
+        // SAFETY: we have the lock, and the cell is claimed or was spare.
+        unsafe { cell.fill(number, value, receivers, free) };
+        // Release: with `next_number`; who sees this finds the value in its cell (or a later one in its slot).
         self.next.store(number + 1, Release);
         drop(tail);
         Ok((receivers, old))
+    }
+
+    /// Gives the slot of a number another cell, as its own is an orphan now.
+    #[cold]
+    fn replace(&self, number: u64, tail: &mut Tail<T>) -> &Cell<T> {
+        let cell = tail.spare.pop().unwrap_or_else(|| {
+            let cell = NonNull::from(Box::leak(Box::new(Cell::new())));
+            tail.more.push(cell);
+            cell
+        });
+        // Release: with `cell`.
+        self.slot(number).store(cell.as_ptr(), Release);
+        self.cell(number)
+    }
+
+    /// Does what is left to do with a cell.
+    #[inline]
+    fn go_on(&self, cell: &Cell<T>, then: Then) {
+        if then != Then::Nothing {
+            self.put_away(cell, then);
+        }
+    }
+
+    #[cold]
+    fn put_away(&self, cell: &Cell<T>, mut then: Then) {
+        let mut panicked = None;
+        if then == Then::TakeOut {
+            // SAFETY: that is what `then` says.
+            let value = unsafe { cell.take_out() };
+            then = cell.release();
+            if mem::needs_drop::<T>() {
+                // The cell has to be put away, and when `clone` panics this runs in its wake.
+                panicked = panic::catch_unwind(AssertUnwindSafe(|| drop(value))).err();
+            }
+        }
+        if then == Then::Spare {
+            self.tail.lock().spare.push(NonNull::from(cell));
+        }
+        match panicked {
+            Some(payload) if thread::panicking() => wake_batch::discard(payload),
+            Some(payload) => panic::resume_unwind(payload),
+            None => {}
+        }
     }
 
     /// The number that the next value gets.
@@ -122,46 +204,58 @@ impl<T> Shared<T> {
         self.next.load(Acquire)
     }
 
-    /// The value of a number for a receiver that has not asked for it before.
+    /// The value of a number for a receiver that has not asked for it before: `shared` makes the result of a value that
+    /// others want too, `own` of one that nobody else wants. Both may run user code.
     #[inline]
-    pub(super) fn get(&self, number: u64) -> Found<T> {
-        let next = self.next_number();
-        if number == next {
-            return Found::Nothing;
+    pub(super) fn get<R>(
+        &self,
+        number: u64,
+        shared: impl FnOnce(&T) -> R,
+        own: impl FnOnce(T) -> R,
+    ) -> Found<R> {
+        let mut next = number;
+        loop {
+            let cell = self.cell(number);
+            if cell.has(number) {
+                match cell.pin(number) {
+                    Ok(false) => {
+                        let share = Share { shared: self, cell };
+                        // SAFETY: pinned until `share` goes.
+                        let result = unsafe { cell.with(shared) };
+                        drop(share);
+                        return Found::Value(result);
+                    }
+                    Ok(true) => {
+                        // SAFETY: the last share is ours, so the value is (cell.rs, step 2).
+                        let value = unsafe { cell.take_out() };
+                        self.go_on(cell, cell.unpin_last());
+                        return Found::Value(own(value));
+                    }
+                    Err(then) => self.go_on(cell, then),
+                }
+            }
+            if next != number {
+                // It had been sent when we looked, so it has been overwritten since. `next` may not say so yet, but
+                // then one value is what it takes.
+                let room = self.slots.len() as u64;
+                return Found::Overwritten(
+                    (number + 1).max(self.next_number().saturating_sub(room)),
+                );
+            }
+            next = self.next_number();
+            // Less, if we have got a value from its cell before `next` says so.
+            if next <= number {
+                return Found::Nothing;
+            }
         }
-        if let Some(oldest) = self.oldest(number, next) {
-            return Found::Overwritten(oldest);
-        }
-        let mut slot = self.slot(number).lock();
-        if slot.number != number {
-            // Overwritten since. `next` may not say so yet, but the slot does: its value is the newest that we know of.
-            return Found::Overwritten(slot.number + 1 - self.slots.len() as u64);
-        }
-        slot.left -= 1;
-        if slot.left == 0
-            && let Some(value) = slot.value.take()
-        {
-            Found::Last(value)
-        } else if let Some(value) = &slot.value {
-            Found::Value(value.clone())
-        } else {
-            unreachable!("the value {number} is gone though a receiver has not got it");
-        }
-    }
-
-    /// The oldest number that is there, if `number` is older.
-    #[inline]
-    fn oldest(&self, number: u64, next: u64) -> Option<u64> {
-        let room = self.slots.len() as u64;
-        (next - number > room).then(|| next - room)
     }
 
     /// Counts a receiver, and returns the number of the first value that it gets.
     pub(super) fn add_receiver(&self) -> u64 {
         let mut tail = self.tail.lock();
         assert!(
-            tail.receivers < MAX_RECEIVERS,
-            "a broadcast channel has {MAX_RECEIVERS} receivers, more than there can be"
+            tail.receivers < MAX_SHARES,
+            "a broadcast channel has {MAX_SHARES} receivers, more than there can be"
         );
         tail.receivers += 1;
         tail.next
@@ -190,7 +284,7 @@ impl<T> Shared<T> {
         while low < high {
             let middle = low + (high - low) / 2;
             let number = tail.next - (there - middle) as u64;
-            if self.slot(number).lock().left == 0 {
+            if self.cell(number).is_over() {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -201,7 +295,7 @@ impl<T> Shared<T> {
 
     pub(super) fn is_empty(&self) -> bool {
         let tail = self.tail.lock();
-        tail.next == 0 || self.slot(tail.next - 1).lock().left == 0
+        tail.next == 0 || self.cell(tail.next - 1).is_over()
     }
 
     /// Whether every sender has gone.
@@ -221,33 +315,29 @@ impl<T> Shared<T> {
 
     /// Lets a receiver pass over a value: drops it if nobody else wants it. Returns the number to go on with.
     pub(super) fn skip(&self, number: u64) -> u64 {
-        match self.get(number) {
-            Found::Value(value) | Found::Last(value) => {
-                drop(value);
-                number + 1
-            }
+        match self.get(number, |_| (), drop) {
+            Found::Value(()) => number + 1,
             Found::Overwritten(oldest) => oldest,
             Found::Nothing => number,
         }
     }
-}
 
-/// A value of one's own: the one that was sent, if nobody else has it, or a clone.
-#[inline]
-pub(super) fn own<T: Clone>(value: Arc<T>, last: bool) -> T {
-    if !last {
-        return T::clone(&value);
+    /// How many cells were needed besides those of the ring, and how many of these are spare.
+    #[cfg(all(test, not(rt_loom)))]
+    pub(super) fn more_cells(&self) -> (usize, usize) {
+        let tail = self.tail.lock();
+        (tail.more.len(), tail.spare.len())
     }
-    Arc::try_unwrap(value).unwrap_or_else(|shared| T::clone(&shared))
 }
 
-/// The value of an `Arc` that nobody else has.
-pub(super) fn alone<T>(value: Arc<T>) -> T {
-    match Arc::try_unwrap(value) {
-        Ok(value) => value,
-        Err(shared) => {
-            mem::forget(shared);
-            unreachable!("a value that was refused is shared");
+impl<T> Drop for Shared<T> {
+    /// There are no values in the cells: the receivers had shares of all, and they have gone.
+    fn drop(&mut self) {
+        // SAFETY: `new` leaked it, and nobody else is left.
+        drop(unsafe { Box::from_raw(self.cells.as_ptr()) });
+        for cell in self.tail.get_mut().more.drain(..) {
+            // SAFETY: `replace` leaked it; as above.
+            drop(unsafe { Box::from_raw(cell.as_ptr()) });
         }
     }
 }

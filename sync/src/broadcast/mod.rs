@@ -24,24 +24,29 @@
 //! it at that time.
 //!
 //! # Who may touch what
-//! A slot holds the value of one number (`buffer.rs`). Numbers are given out, and slots overwritten, by who holds
-//! `tail`; `next` repeats the next number for those who only want to know whether there is something. A lock is held
-//! for some instructions only.
+//! A cell holds the value of one number (`cell.rs`), and the ring of slots says which cell (`buffer.rs`). Numbers are
+//! given out, and cells filled, by who holds `tail`; `next` repeats the next number for those who only want to know
+//! whether there is something. That lock is held for some instructions only, and receivers take none: a receive is two
+//! read-modify-writes, one that pins the cell and one that gives pin and share back. Cells are used again and again, so
+//! that sending allocates nothing, unless it comes round to a value that is being cloned: then another cell takes its
+//! place.
 //!
 //! # User code
-//! A value lies behind an `Arc`, which is what is moved about under the lock of its slot. Cloning a value, and dropping
-//! it when it is overwritten or has been received by all, happens with no lock held: a `clone` that takes long keeps
-//! neither senders nor other receivers waiting. That is why values must be `Sync` to be shared by threads.
+//! A value is cloned while its cell is pinned, and dropped when nobody else can reach it, both with no lock held: a
+//! `clone` that takes long keeps neither senders nor other receivers waiting. That is why values must be `Sync` to be
+//! shared by threads.
 //!
 //! # The race
-//! As in `watch`: a receiver makes a future of `Notify`, looks at `next`, then waits; a sender moves `next` on, then
-//! notifies.
+//! As in `watch`: a receiver that found nothing makes a future of `Notify`, looks once more, then waits; a sender moves
+//! `next` on, then notifies.
 //!
 //! # Where it comes from
 //! tokio's `broadcast`, in names and meaning. That one clones under the mutex of the slot, so that receivers, and a
-//! sender that comes round, wait for each other's clones; in return it takes values that are not `Sync`.
+//! sender that comes round, wait for each other's clones; in return it takes values that are not `Sync`. An `Arc` for
+//! each value, in slots with a mutex each, was here before: four read-modify-writes a receive and an allocation a send.
 
 mod buffer;
+mod cell;
 pub mod error;
 mod receiver;
 mod sender;

@@ -8,7 +8,7 @@ use std::thread;
 
 use pin_project_lite::pin_project;
 
-use super::buffer::{Found, Shared, own};
+use super::buffer::{Found, Shared};
 use super::error::{RecvError, TryRecvError};
 use crate::blocking;
 use crate::coop;
@@ -35,7 +35,8 @@ impl<T> Receiver<T> {
     /// How many values have been sent that this receiver has not got, those that were overwritten among them.
     #[must_use]
     pub fn len(&self) -> usize {
-        let behind = self.shared.next_number() - self.next;
+        // A value may be received before `next` of the channel is moved on.
+        let behind = self.shared.next_number().saturating_sub(self.next);
         usize::try_from(behind).unwrap_or(usize::MAX)
     }
 
@@ -95,7 +96,7 @@ impl<T: Clone> Receiver<T> {
         Recv {
             shared: &self.shared,
             next: &mut self.next,
-            notified: self.shared.sent.notified_at(site),
+            notified: None,
             site,
         }
     }
@@ -135,23 +136,24 @@ impl<T: Clone> Receiver<T> {
 #[inline]
 fn receive<T: Clone>(shared: &Shared<T>, next: &mut u64) -> Option<Result<T, RecvError>> {
     loop {
-        let (value, last) = match shared.get(*next) {
-            Found::Value(value) => (value, false),
-            Found::Last(value) => (value, true),
+        let number = *next;
+        // When `clone` panics the value counts as received all the same.
+        *next = number + 1;
+        match shared.get(number, T::clone, |value| value) {
+            Found::Value(value) => return Some(Ok(value)),
             Found::Overwritten(oldest) => {
-                let missed = oldest - *next;
                 *next = oldest;
-                return Some(Err(RecvError::Lagged(missed)));
+                return Some(Err(RecvError::Lagged(oldest - number)));
             }
-            Found::Nothing if !shared.is_closed() => return None,
-            // What was sent before the last sender went is to be seen now.
-            Found::Nothing if *next == shared.next_number() => {
-                return Some(Err(RecvError::Closed));
-            }
-            Found::Nothing => continue,
-        };
-        *next += 1;
-        return Some(Ok(own(value, last)));
+            Found::Nothing => *next = number,
+        }
+        if !shared.is_closed() {
+            return None;
+        }
+        // What was sent before the last sender went is to be seen now.
+        if number == shared.next_number() {
+            return Some(Err(RecvError::Closed));
+        }
     }
 }
 
@@ -164,6 +166,7 @@ impl<T> Drop for Receiver<T> {
             // A destructor that panics must not keep the other values.
             match panic::catch_unwind(AssertUnwindSafe(|| self.shared.skip(self.next))) {
                 Ok(next) => self.next = next,
+                // Its share is taken all the same.
                 Err(payload) => {
                     self.next += 1;
                     match panicked {
@@ -199,8 +202,9 @@ pin_project! {
     pub struct Recv<'a, T> {
         shared: &'a Shared<T>,
         next: &'a mut u64,
+        // Not before there is something to wait for.
         #[pin]
-        notified: Notified<'a>,
+        notified: Option<Notified<'a>>,
         site: &'static Location<'static>,
     }
 }
@@ -213,16 +217,19 @@ impl<T: Clone> Future for Recv<'_, T> {
         let unit = ready!(coop::poll_proceed(cx));
         let mut this = self.project();
         loop {
-            // After the future of `Notify` was made: see the race in mod.rs.
             if let Some(received) = receive(this.shared, this.next) {
                 unit.made_progress();
                 return Poll::Ready(received);
             }
-            if this.notified.as_mut().poll_inner(cx.waker()).is_pending() {
+            if let Some(notified) = this.notified.as_mut().as_pin_mut()
+                && notified.poll_inner(cx.waker()).is_pending()
+            {
                 wait::record(WaitKind::Broadcast, this.site);
                 return Poll::Pending;
             }
-            this.notified.set(this.shared.sent.notified_at(this.site));
+            // Then look once more: see the race in mod.rs.
+            this.notified
+                .set(Some(this.shared.sent.notified_at(this.site)));
         }
     }
 }

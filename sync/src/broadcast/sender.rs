@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
-use super::buffer::{Shared, alone};
+use super::buffer::Shared;
 use super::error::SendError;
 use super::receiver::Receiver;
 use crate::coop;
@@ -57,15 +57,20 @@ impl<T> Sender<T> {
     /// same.
     #[inline]
     pub fn send(&self, value: T) -> Result<usize, SendError<T>> {
-        match self.shared.push(Arc::new(value)) {
+        match self.shared.push(value) {
             Ok((receivers, old)) => {
                 // In this order: a panic of a destructor must not keep receivers from being told.
                 let _old = old;
                 self.shared.sent.notify_waiters();
                 Ok(receivers)
             }
-            Err(value) => Err(SendError(alone(value))),
+            Err(value) => Err(SendError(value)),
         }
+    }
+
+    #[cfg(all(test, not(rt_loom)))]
+    pub(super) fn more_cells(&self) -> (usize, usize) {
+        self.shared.more_cells()
     }
 
     /// Another receiver, which gets the values that are sent from now on.

@@ -271,8 +271,45 @@ fn a_clone_that_takes_long_keeps_nobody_waiting() {
         // Round the ring, over the value that is being cloned.
         assert!(sender.send(value(2)).is_ok());
         assert_eq!(quick[0].try_recv().ok().unwrap().2, 2);
+        assert_eq!(sender.more_cells(), (1, 0));
         go_on.send(()).unwrap();
         assert_eq!(thread.join().unwrap(), 1);
+        assert_eq!(sender.more_cells(), (1, 1));
+    });
+}
+
+#[test]
+fn a_value_that_is_late_while_it_is_cloned_is_dropped_after_that_and_its_cell_used_again() {
+    /// Sends through its own channel, round the ring, when it is cloned.
+    struct Sends(Counted, Option<Sender<Sends>>);
+    impl Clone for Sends {
+        fn clone(&self) -> Self {
+            if let Some(sender) = &self.1 {
+                assert!(sender.send(Self(self.0.clone(), None)).is_ok());
+                assert_eq!(sender.more_cells(), (1, 0));
+            }
+            Self(self.0.clone(), None)
+        }
+    }
+    limited(|| {
+        let counts = Arc::new(Counts::default());
+        let count = || (counts.clones.load(SeqCst), counts.drops.load(SeqCst));
+        let (sender, mut first) = channel(1);
+        let mut second = sender.subscribe();
+        for round in 1..=3 {
+            let value = Sends(Counted(counts.clone()), Some(sender.clone()));
+            assert!(sender.send(value).is_ok());
+            // The first value is the only one that is dropped so far: its other share is late.
+            let clone = first.try_recv().ok().unwrap();
+            assert_eq!(count(), (2 + 3 * (round - 1), 1 + 4 * (round - 1)));
+            drop(clone);
+            assert_eq!(sender.more_cells(), (1, 1));
+            assert!(matches!(second.try_recv(), Err(TryRecvError::Lagged(1))));
+            drop(first.try_recv().ok().unwrap());
+            drop(second.try_recv().ok().unwrap());
+            assert_eq!(count(), (3 * round, 4 * round));
+            assert!(sender.is_empty());
+        }
     });
 }
 
