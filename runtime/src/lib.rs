@@ -57,14 +57,14 @@ pub mod sync {
     pub use rt_sync::cancellation_token::{CancellationToken, DropGuard, DropGuardRef};
     pub use rt_sync::condition::{Condition, ConditionGuard};
     pub use rt_sync::event::Event;
+    pub use rt_sync::notify::Notify;
+    pub use rt_sync::once_cell::{OnceCell, SetError};
     pub use rt_sync::queue::{
         LifoQueue, PriorityQueue, Queue, QueueEmpty, QueueFull, QueueShutDown, Shutdown,
         TaskDoneError,
     };
-    pub use rt_sync::{barrier, cancellation_token, condition, event, queue};
-    pub use rt_sync::notify::Notify;
-    pub use rt_sync::once_cell::{OnceCell, SetError};
     pub use rt_sync::set_once::{SetOnce, SetOnceError};
+    pub use rt_sync::{barrier, cancellation_token, condition, event, queue};
     pub use rt_sync::{broadcast, watch};
 
     /// Futures that have to be named now and then.
@@ -89,8 +89,8 @@ pub mod sync {
 
 pub use crate::blocking::{SpawnBlockingLimited, spawn_blocking_limited};
 pub use crate::future::{
-    ReturnWhen, as_completed, for_each_concurrent, gather, map_concurrent, map_concurrent_unordered,
-    shield, try_for_each_concurrent, try_gather, wait, wait_until,
+    ReturnWhen, as_completed, for_each_concurrent, gather, map_concurrent,
+    map_concurrent_unordered, shield, try_for_each_concurrent, try_gather, wait, wait_until,
 };
 pub use crate::runtime::{
     block_in_place, bridge, spawn, spawn_blocking, spawn_compute, spawn_pinned, try_bridge,

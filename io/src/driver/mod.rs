@@ -29,9 +29,9 @@ mod wait_ready;
 mod woken;
 
 pub use self::handle::Handle;
-pub(crate) use self::source::Source;
 pub use self::ready::{Interest, Ready};
 pub use self::registered::{AsyncIo, Registered};
+pub(crate) use self::source::Source;
 pub use self::wait_ready::{Readable, ReadyEvent, WaitReady, WhenReady, Writable};
 pub use self::woken::Woken;
 

@@ -194,7 +194,9 @@ fn report_left(
     if !all_gone {
         shared.debug.left_behind(
             None,
-            format!("closed after {grace:?} while a task still held a worker; its thread is left behind"),
+            format!(
+                "closed after {grace:?} while a task still held a worker; its thread is left behind"
+            ),
         );
     }
     for closure in running {

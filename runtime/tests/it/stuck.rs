@@ -299,7 +299,11 @@ fn workers_steal_from_a_seat_that_was_made_while_they_slept() {
         for _ in 0..20 {
             let runtime = workers(3);
             eventually("all workers sleep", || {
-                runtime.metrics().workers.iter().all(|worker| worker.parks > 0)
+                runtime
+                    .metrics()
+                    .workers
+                    .iter()
+                    .all(|worker| worker.parks > 0)
             });
             // Each blocks a thread until all three run.
             let barrier = Arc::new(Barrier::new(3));
