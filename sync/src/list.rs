@@ -169,6 +169,34 @@ impl<S, T> List<S, T> {
         next
     }
 
+    /// Puts a node that was removed back in, in front of `next`. Its value has been left where it was.
+    ///
+    /// # Safety
+    /// As for `push`; `next` is in this list.
+    pub(crate) unsafe fn insert_before(
+        &mut self,
+        next: *const Node<S, T>,
+        node: *const Node<S, T>,
+    ) {
+        // SAFETY: the caller's: it is alive.
+        let behind = unsafe { &*next };
+        // SAFETY: a node of the list, whose lock we hold.
+        let prev = unsafe { behind.links(|links| links.prev) };
+        // SAFETY: the caller's: it is alive.
+        let inserted = unsafe { &*node };
+        // SAFETY: the caller's: the links are its own, and it was pushed before.
+        unsafe {
+            inserted.links(|links| {
+                links.prev = prev;
+                links.next = next;
+            });
+        }
+        // SAFETY: a neighbour in the list.
+        unsafe { self.set_next(prev, node) };
+        // SAFETY: the same.
+        unsafe { self.set_prev(next, node) };
+    }
+
     /// The node behind `node`; null if there is none.
     ///
     /// # Safety

@@ -1,4 +1,4 @@
-//! A list against a `VecDeque`, through random pushes and removals.
+//! A list against a `VecDeque`, through random pushes, removals and moves.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -39,7 +39,7 @@ fn names(list: &List<usize, u32>) -> VecDeque<usize> {
 }
 
 #[test]
-fn nodes_keep_their_order_whichever_is_removed() {
+fn nodes_keep_their_order_whichever_is_removed_or_moved() {
     const NODES: usize = 9;
     let nodes: Vec<Pinned> = (0..NODES).map(|name| Box::pin(Node::new(name))).collect();
     let mut list = List::new();
@@ -61,9 +61,33 @@ fn nodes_keep_their_order_whichever_is_removed() {
                 // SAFETY: a node of the list, if there is one.
                 let behind = unsafe { next.as_ref() }.map(|node| *node.shared());
                 assert_eq!(behind, model.get(at).copied());
+                if random(&mut state).is_multiple_of(2) && !model.is_empty() {
+                    let to = random(&mut state) % model.len();
+                    let next = pointer(&nodes[model[to]]);
+                    // SAFETY: `node` was removed above, and `next` is in the list.
+                    unsafe { list.insert_before(next, node) };
+                    model.insert(to, name);
+                }
             }
         }
         assert_eq!(names(&list), model);
         assert_eq!(list.is_empty(), model.is_empty());
     }
+}
+
+#[test]
+fn a_value_stays_while_its_node_is_moved() {
+    let (first, second): (Pinned, Pinned) = (Box::pin(Node::new(1)), Box::pin(Node::new(2)));
+    let mut list = List::new();
+    // SAFETY: both are in no list, and outlive it.
+    unsafe { list.push(pointer(&first), 10) };
+    // SAFETY: the same.
+    unsafe { list.push(pointer(&second), 20) };
+    // SAFETY: it is in the list.
+    unsafe { list.remove(pointer(&second)) };
+    // SAFETY: it was removed, and `first` is in the list.
+    unsafe { list.insert_before(pointer(&first), pointer(&second)) };
+    // SAFETY: the list has one user, this thread.
+    assert_eq!(unsafe { second.value(|value| *value) }, 20);
+    assert_eq!(names(&list), [2, 1]);
 }

@@ -1,5 +1,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use super::*;
 use crate::testing::{Probe, limited, once};
