@@ -189,7 +189,15 @@ fn clear<F: Future, S: Schedule>(cell: &Cell<F, S>) {
 /// The output goes, and nobody has taken it.
 #[inline]
 fn tell_failure(task: &Header) {
-    if let Some(failure) = task.cold.get().and_then(Cold::take_failure) {
+    if let Some(cold) = task.cold.get() {
+        tell_failure_of(task, cold);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn tell_failure_of(task: &Header, cold: &Cold) {
+    if let Some(failure) = cold.take_failure() {
         failure.tell(task);
     }
 }
