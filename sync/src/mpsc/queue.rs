@@ -6,7 +6,7 @@
 //! as many values as there were.
 //!
 //! # Memory
-//! A chunk grows by doubling up to [`CHUNK`] values, so a channel that is seldom used is small, and no long queue is
+//! A chunk grows by doubling up to [`chunk_len`] values, so a channel that is seldom used is small, and no long queue is
 //! ever moved under the lock, as one buffer that doubles would be. Chunks go round: of those that are used up one is
 //! kept for the senders, the others are freed by the receiver, so that a burst leaves at most three behind.
 //!

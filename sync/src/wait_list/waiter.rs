@@ -1,4 +1,4 @@
-//! A waiting future's place in a [`WaitList`].
+//! A waiting future's place in a [`WaitList`](super::WaitList).
 #![expect(
     unsafe_code,
     reason = "the node of the list lies in it, pinned, and is reached by pointer"
@@ -18,10 +18,10 @@ use crate::primitive::atomic::{
     fence,
 };
 
-/// One waiting future's place in a [`WaitList`]: lies pinned in the future.
+/// One waiting future's place in a [`WaitList`](super::WaitList): lies pinned in the future.
 ///
-/// Dropping it leaves the list. A notification by [`notify_one`](WaitList::notify_one) that it has not handed out is
-/// passed on to the next waiter; if there is none, it is gone. Who must not lose it then calls
+/// Dropping it leaves the list. A notification by [`notify_one`](super::WaitList::notify_one) that it has not handed out
+/// is passed on to the next waiter; if there is none, it is gone. Who must not lose it then calls
 /// [`remove`](Self::remove) first.
 pub struct Waiter<R: ListRef> {
     list: R,
