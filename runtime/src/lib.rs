@@ -19,9 +19,13 @@ extern crate self as rt;
 mod blocking;
 mod context;
 mod debug;
+pub mod dump;
 pub mod future;
 #[cfg(feature = "hyper")]
 pub mod hyper;
+#[cfg(all(unix, feature = "inspect"))]
+#[doc(hidden)]
+pub mod inspect;
 #[doc(hidden)]
 pub mod internals;
 #[doc(hidden)]
@@ -31,6 +35,7 @@ mod scheduler;
 pub mod signal;
 pub mod task;
 pub mod time;
+pub mod trace;
 
 /// Sockets, pipes and name look-up.
 pub mod net {
@@ -88,6 +93,7 @@ pub mod sync {
 }
 
 pub use crate::blocking::{SpawnBlockingLimited, spawn_blocking_limited};
+pub use crate::dump::dump;
 pub use crate::future::{
     ReturnWhen, as_completed, for_each_concurrent, gather, map_concurrent,
     map_concurrent_unordered, shield, try_for_each_concurrent, try_gather, wait, wait_until,

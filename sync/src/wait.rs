@@ -1,12 +1,15 @@
 //! What a task waits for: kind and place, recorded by leaf futures and read by dumps.
 //!
 //! A leaf future that returns `Pending` calls [`record`]: one thread-local write. The executor copies it into the
-//! [`WaitSlot`] of the task when the poll is over ([`take`]): two relaxed stores. A dump reads the slot from any thread
-//! and never polls a task. While a task is being polled its slot still tells where it waited last.
+//! [`WaitSlot`] of the task when the poll is over ([`WaitSlot::keep_last`]): three relaxed stores. A dump reads the slot
+//! from any thread and never polls a task. While a task is being polled its slot still tells where it waited last.
 //!
 //! # Who may touch what
 //! The slot is written by the thread that polls its task, and read by anyone. Kind and site are two words, so a reader
 //! may see the kind of one wait with the site of another; it is a diagnosis, not a protocol.
+//!
+//! # Since when
+//! No clock is read for a wait. The thread's coarse time ([`set_now`]) is what its loop read last, on its own scale.
 #![expect(
     unsafe_code,
     reason = "a `&'static Location` is kept in an atomic pointer"
@@ -15,7 +18,7 @@
 use std::cell::Cell;
 use std::panic::Location;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering::Relaxed};
 
 /// What kind of thing a leaf future waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +110,20 @@ impl Wait {
 }
 
 thread_local! {
-    static LAST: Cell<Wait> = const { Cell::new(Wait::NOTHING) };
+    static LAST: Last = const { Last { kind: Cell::new(WaitKind::Nothing), site: Cell::new(None) } };
+    static NOW: Cell<u32> = const { Cell::new(0) };
+}
+
+/// What was recorded last. The kind says nothing if there is no site.
+struct Last {
+    kind: Cell<WaitKind>,
+    site: Cell<Option<&'static Location<'static>>>,
+}
+
+/// Sets the coarse time of this thread, on a scale of the executor's: it goes to the slots of tasks that begin to wait.
+#[inline]
+pub fn set_now(now: u32) {
+    NOW.set(now);
 }
 
 /// Notes what the current task is about to wait for. For leaf futures, before they return `Pending`.
@@ -115,9 +131,9 @@ thread_local! {
 /// `site` is where the future was made: leaf futures are made by `#[track_caller]` functions.
 #[inline]
 pub fn record(kind: WaitKind, site: &'static Location<'static>) {
-    LAST.set(Wait {
-        kind,
-        site: Some(site),
+    LAST.with(|last| {
+        last.kind.set(kind);
+        last.site.set(Some(site));
     });
 }
 
@@ -125,7 +141,13 @@ pub fn record(kind: WaitKind, site: &'static Location<'static>) {
 #[inline]
 #[must_use]
 pub fn take() -> Wait {
-    LAST.replace(Wait::NOTHING)
+    LAST.with(|last| match last.site.take() {
+        None => Wait::NOTHING,
+        site => Wait {
+            kind: last.kind.get(),
+            site,
+        },
+    })
 }
 
 /// Where a task's wait is kept: part of the task header.
@@ -133,6 +155,7 @@ pub fn take() -> Wait {
 pub struct WaitSlot {
     site: AtomicPtr<Location<'static>>,
     kind: AtomicU8,
+    since: AtomicU32,
 }
 
 impl WaitSlot {
@@ -142,7 +165,26 @@ impl WaitSlot {
         Self {
             site: AtomicPtr::new(ptr::null_mut()),
             kind: AtomicU8::new(0),
+            since: AtomicU32::new(0),
         }
+    }
+
+    /// Keeps what was recorded since the last call, as [`take`] and [`store`](Self::store) do, and the coarse time of this
+    /// thread. For executors, after a poll that returned `Pending`.
+    #[inline]
+    pub fn keep_last(&self) {
+        LAST.with(|last| {
+            let site = last.site.take().map_or(ptr::null(), ptr::from_ref);
+            self.site.store(site.cast_mut(), Relaxed);
+            self.kind.store(last.kind.get() as u8, Relaxed);
+        });
+        self.since.store(NOW.get(), Relaxed);
+    }
+
+    /// The coarse time at which the wait began; see [`set_now`].
+    #[must_use]
+    pub fn since(&self) -> u32 {
+        self.since.load(Relaxed)
     }
 
     /// Keeps what the last poll recorded.
@@ -151,17 +193,21 @@ impl WaitSlot {
         let site = wait.site.map_or(ptr::null(), ptr::from_ref);
         self.site.store(site.cast_mut(), Relaxed);
         self.kind.store(wait.kind as u8, Relaxed);
+        self.since.store(NOW.get(), Relaxed);
     }
 
     /// What was last kept.
     #[must_use]
     pub fn load(&self) -> Wait {
+        // SAFETY: only this type writes the pointer, and it writes null or a `&'static Location`.
+        let site = unsafe { self.site.load(Relaxed).as_ref() };
+        if site.is_none() {
+            return Wait::NOTHING;
+        }
         let kind = WaitKind::ALL
             .get(usize::from(self.kind.load(Relaxed)))
             .copied()
             .unwrap_or(WaitKind::Other);
-        // SAFETY: only `store` writes the pointer, and it writes null or a `&'static Location`.
-        let site = unsafe { self.site.load(Relaxed).as_ref() };
         Wait { kind, site }
     }
 }
@@ -180,5 +226,20 @@ mod tests {
         assert_eq!(slot.load().kind, WaitKind::Sleep);
         assert_eq!(slot.load().site, Some(site));
         assert_eq!(take().kind, WaitKind::Nothing);
+    }
+
+    #[test]
+    fn a_slot_keeps_the_last_wait_and_the_coarse_time() {
+        let site = Location::caller();
+        let slot = WaitSlot::new();
+        record(WaitKind::Recv, site);
+        set_now(7);
+        slot.keep_last();
+        set_now(9);
+        assert_eq!((slot.load().kind, slot.load().site), (WaitKind::Recv, Some(site)));
+        assert_eq!(slot.since(), 7);
+        slot.keep_last();
+        assert_eq!((slot.load().kind, slot.load().site), (WaitKind::Nothing, None));
+        assert_eq!(slot.since(), 9);
     }
 }

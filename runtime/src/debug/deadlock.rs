@@ -31,7 +31,7 @@ const MOST: usize = 30;
 #[derive(Default)]
 pub(super) struct Look {
     /// The turns of all seats, and since when they are the same.
-    still: Option<(Vec<u32>, Instant)>,
+    still: Option<(Vec<u64>, Instant)>,
     told: bool,
 }
 
@@ -89,6 +89,8 @@ fn is_alone(shared: &Shared) -> bool {
         + shared.blocking.metrics().threads
         + shared.compute.metrics().threads
         + guests;
+    #[cfg(all(unix, feature = "inspect"))]
+    let known = known + crate::inspect::threads();
     threads.count() <= known && !reporter::is_running()
 }
 

@@ -11,6 +11,7 @@ use super::{Report, Runtime, UnhandledPanic, workers};
 use crate::blocking;
 use crate::debug;
 use crate::scheduler::{Shared, launch};
+use crate::trace;
 
 /// Collects what a [`Runtime`] is to be like.
 ///
@@ -271,12 +272,15 @@ impl Builder {
             .unwrap_or_else(|| format!("rt-{id}").into());
         let clock_paused = (!self.multi_thread).then_some(self.start_paused);
         let limits = (self.max_blocking_threads, self.keep_alive);
+        trace::start();
         let shared = Shared::new(id, name, workers, clock_paused, limits, self.config.clone());
         // Shuts down what was started if the rest cannot be.
         let runtime = Runtime::from_shared(shared.clone());
         launch::start(&shared)?;
         debug::start(&shared);
         super::entry::set_hooks();
+        #[cfg(all(unix, feature = "inspect"))]
+        crate::inspect::register(&shared);
         Ok(runtime)
     }
 }

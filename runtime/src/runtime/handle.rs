@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::RuntimeMetrics;
 use crate::context::{self, Phase};
+use crate::dump::Dump;
 use crate::scheduler::guest::Refused;
 use crate::scheduler::{Entered, Shared};
 use crate::task::{JoinHandle, Meta};
@@ -208,6 +209,12 @@ impl Handle {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.shared.name
+    }
+
+    /// Every task of the runtime and what it waits for, and what its workers do: see [`rt::dump`](crate::dump()).
+    #[must_use]
+    pub fn dump(&self) -> Dump {
+        Dump::of(&self.shared)
     }
 
     /// What the runtime has counted so far.

@@ -7,7 +7,7 @@ mod builder;
 pub(crate) mod config;
 pub(crate) mod entry;
 mod handle;
-mod metrics;
+pub(crate) mod metrics;
 pub(crate) mod panics;
 #[expect(
     clippy::module_inception,
@@ -22,7 +22,13 @@ pub use self::entry::{
     try_bridge,
 };
 pub use self::handle::{BlockOnError, EnterGuard, Handle, RuntimeFlavor, TryCurrentError};
-pub use self::metrics::{PoolMetrics, RuntimeMetrics, WorkerMetrics};
+pub use self::metrics::{Histogram, PoolMetrics, RuntimeMetrics, TimeShares, WorkerMetrics};
 pub use self::panics::UnhandledPanic;
 pub use self::runtime::Runtime;
+/// Feature `metrics`: a runtime's counters for Prometheus.
+#[cfg(feature = "metrics")]
+pub mod prometheus {
+    pub use super::metrics::prometheus::Collector;
+}
+
 pub use crate::debug::{Report, ReportKind, ReportedTask};

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::handle::BOX_FROM;
 use super::{Builder, EnterGuard, Handle, RuntimeMetrics};
+use crate::dump::Dump;
 use crate::scheduler::{Shared, shutdown};
 use crate::task::{JoinHandle, Meta};
 
@@ -100,6 +101,12 @@ impl Runtime {
             &self.handle.shared,
             self.handle.shared.config.shutdown_grace,
         );
+    }
+
+    /// Every task of the runtime and what it waits for, and what its workers do: see [`rt::dump`](crate::dump()).
+    #[must_use]
+    pub fn dump(&self) -> Dump {
+        self.handle.dump()
     }
 
     /// What the runtime has counted so far.

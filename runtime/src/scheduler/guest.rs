@@ -25,6 +25,7 @@ use super::{Seat, Shared};
 use crate::context::{self, Context, Phase, Sitting};
 use crate::debug;
 use crate::time;
+use crate::trace;
 
 /// Why `block_on` cannot begin.
 #[derive(Debug)]
@@ -152,6 +153,7 @@ impl<F: Future> Root for RootFuture<'_, F> {
             .debug
             .notes_polls()
             .then(|| debug::polls::root(seat, self.site));
+        let _traced = trace::root(self.site);
         let _budget = Budget(coop::start());
         let mut cx = TaskContext::from_waker(&self.waker);
         let Some(future) = self.future.as_mut().as_pin_mut() else {

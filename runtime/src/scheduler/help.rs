@@ -20,27 +20,47 @@ use rt_io::driver::Woken;
 
 use super::worker::wake;
 use super::{Seat, Shared};
+use crate::trace;
 
 /// How long a seat must not have looked at its selector before somebody else does. A turn is about 100 µs; five times
 /// that says that something is wrong, and still nobody notices.
 const AFTER: Duration = Duration::from_micros(500);
+
+/// A unit of coarse time is 2^24 ns, 17 ms; 32 bits of them are two years.
+const COARSE: u32 = 24;
+
+/// A stamp as the coarse time that tasks keep with their waits.
+#[inline]
+pub(super) fn coarse(stamp: u64) -> u32 {
+    (stamp >> COARSE) as u32
+}
 
 impl Shared {
     /// A point in time as [`Seat::selected_at`] keeps it.
     pub(crate) fn stamp(&self, at: Instant) -> u64 {
         u64::try_from(at.saturating_duration_since(self.started).as_nanos()).unwrap_or(u64::MAX)
     }
+
+    /// How long ago a task began to wait, by the coarse time of its slot: see [`coarse`].
+    pub(crate) fn waited(&self, since: u32, now: Instant) -> Duration {
+        let units = coarse(self.stamp(now)).wrapping_sub(since);
+        // A thread may have read the clock after we did.
+        let units = if units > u32::MAX / 2 { 0 } else { units };
+        Duration::from_nanos(u64::from(units) << COARSE)
+    }
 }
 
 impl Seat {
-    /// The sitter is at its selector, or leaves it.
+    /// The sitter is at its selector, or leaves it. When that is, as a stamp.
     #[inline]
-    pub(super) fn note_selected(&self, at: Instant) {
-        self.selected_at.store(self.shared.stamp(at), Relaxed);
+    pub(super) fn note_selected(&self, at: Instant) -> u64 {
+        let stamp = self.shared.stamp(at);
+        self.selected_at.store(stamp, Relaxed);
+        stamp
     }
 
     /// Nanoseconds since anybody looked at its selector.
-    pub(super) fn selector_age(&self, now: Instant) -> u64 {
+    pub(crate) fn selector_age(&self, now: Instant) -> u64 {
         self.shared
             .stamp(now)
             .saturating_sub(self.selected_at.load(Relaxed))
@@ -70,6 +90,7 @@ impl Seat {
         }
         if woken {
             self.shared.helps.add(1);
+            trace::helped(self.index);
         }
         woken
     }

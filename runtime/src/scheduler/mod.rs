@@ -37,6 +37,7 @@ pub(crate) mod driver_lock;
 pub(crate) mod guest;
 mod help;
 pub(crate) mod idle;
+mod laps;
 pub(crate) mod launch;
 pub(crate) mod lend;
 pub(crate) mod live;
@@ -85,8 +86,10 @@ pub(crate) const MOST_FROM_SLOT: u32 = 3;
 pub(crate) struct Shared {
     /// Unique in the process.
     pub(crate) id: u64,
-    /// From when [`Seat::selected_at`] counts.
+    /// From when [`stamp`](Self::stamp) counts.
     started: Instant,
+    /// When the runtime was made.
+    pub(crate) built: Instant,
     pub(crate) name: Arc<str>,
     /// N. Zero is the current-thread flavour.
     pub(crate) workers: usize,
@@ -116,6 +119,12 @@ pub(crate) struct Shared {
     pub(crate) hand_offs: metrics::Count,
 }
 
+/// From when the stamps of all runtimes count.
+pub(crate) fn process_start() -> Instant {
+    static START: OnceLock<Instant> = OnceLock::new();
+    *START.get_or_init(Instant::now)
+}
+
 impl Shared {
     /// `clock_paused`: whether the clock starts stopped; `None` if it cannot be stopped. `blocking`: the most threads of
     /// the blocking pool, and how long it keeps idle ones.
@@ -136,7 +145,8 @@ impl Shared {
             blocking_config.keep_alive = keep_alive;
             Self {
                 id,
-                started: Instant::now(),
+                started: process_start(),
+                built: Instant::now(),
                 debug: Debug::new(&config, &name, workers),
                 name,
                 workers,

@@ -145,14 +145,14 @@ impl Monitor {
 
 /// A seat as it was when the monitor last saw a change.
 pub(super) struct Watched {
-    turn: u32,
+    turn: u64,
     pub(super) since: Instant,
     /// What its thread had computed when all were first seen stuck: see `spare.rs`.
     pub(super) ran: Option<Duration>,
 }
 
 impl Watched {
-    fn new(turn: u32, since: Instant) -> Self {
+    fn new(turn: u64, since: Instant) -> Self {
         Self {
             turn,
             since,

@@ -17,6 +17,7 @@ use super::worker::{Loop, Root, WAKE_COST, retry};
 use crate::context::Phase;
 use crate::runtime::config::call;
 use crate::task::Runnable;
+use crate::trace;
 
 /// Likewise what a steal costs that nobody asked for: the thief's caches know nothing of the task and its socket.
 const STEAL_COST: u64 = 50_000;
@@ -42,14 +43,23 @@ impl Loop<'_> {
         shared.seats.refresh(&mut self.seats);
         let now = Instant::now();
         self.learn(now);
+        let (counters, began) = (&self.seat.counters, shared.stamp(now));
+        counters.rests.add(1);
+        if self.laps.is_timed() {
+            counters.sampled.searches.add(1);
+        }
         if self.help_others(now) {
+            self.laps.lap(&counters.sampled.search);
             return self.share();
         }
         if self.seat.works.load(Relaxed)
             && let Some(work) = self.search()
         {
+            self.laps.lap(&counters.sampled.search);
             return self.found(work, false);
         }
+        // From `began` on it rests, if it comes to that.
+        let mut rests_from = Some(began);
         let mut searching = false;
         loop {
             // Each time: a guest seat may have been added while this worker slept, and be what it was woken for.
@@ -59,17 +69,31 @@ impl Loop<'_> {
                     .idle
                     .rest(index, searching, || self.look(), || self.search())
                 {
-                    Rest::Found { work, last } => return self.found(work, last),
+                    Rest::Found { work, last } => {
+                        self.laps.lap(&counters.sampled.search);
+                        return self.found(work, last);
+                    }
                     Rest::Sleep => {}
                 }
             }
+            self.laps.lap(&counters.sampled.search);
+            let from = rests_from
+                .take()
+                .unwrap_or_else(|| shared.stamp(Instant::now()));
+            counters.spent.rest(from);
             self.sleep(root);
             if self.claimed.get().is_none() {
                 self.awake();
             }
+            if let Some(awake) = self.awake_at.get() {
+                trace::parked(from, shared.stamp(awake));
+            }
             let claimed = self.claimed.take().unwrap_or(false);
-            // Events were dispatched by the sleep; timers are next.
-            self.expire_timers();
+            // Events were dispatched by the sleep; timers are next. They are due by the time at which it woke up.
+            if !self.seat.timers.is_empty() {
+                self.expire_timers_at(self.awake_at.get().unwrap_or(now));
+            }
+            self.laps.lap(&counters.sampled.dispatch);
             self.with_core(|core| core.since_select.set(0));
             let own_work = self.with_core(|core| !core.is_empty()).unwrap_or(true)
                 || root.is_ready()
@@ -96,9 +120,8 @@ impl Loop<'_> {
         }
         call(shared.config.on_thread_unpark.as_ref());
         self.share();
-        let now = Instant::now();
-        self.seat.note_selected(now);
-        self.busy_since = Some(now);
+        // What was dispatched since counts as polls: some percent of them, and no clock is read for it.
+        self.busy_since = self.awake_at.get();
     }
 
     /// Sleeps in the selector if any source is registered, else on the condition variable.
@@ -202,6 +225,7 @@ impl Loop<'_> {
 
     fn found(&self, work: Runnable, last: bool) {
         self.seat.counters.steals.add(1);
+        trace::stole();
         self.with_core(|core| core.found.set(Some(work)));
         // The last searcher found something. If outsiders have put more, another searches on; what lies in the queues
         // of other seats is for those to share.

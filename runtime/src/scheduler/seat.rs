@@ -26,7 +26,7 @@ use rt_sync::primitive::{Arc as ModelArc, Condvar, Mutex};
 use super::Shared;
 use super::driver_lock::DriverLock;
 use super::live::LiveTasks;
-use super::metrics::Counters;
+use super::metrics::{Count, Counters};
 use super::next_slot::NextSlot;
 use super::park::Park;
 use super::pinned::Inbox;
@@ -54,7 +54,7 @@ pub(crate) struct Seat {
     /// not selected for a while (`help.rs`).
     pub(crate) driver: DriverLock<Driver>,
     /// Bumped by every turn: the monitor sees by it who is stuck.
-    pub(crate) turn: AtomicU32,
+    pub(crate) turn: AtomicU64,
     /// Nanoseconds of a mean poll, as of late: see `worker.rs`. Written by the sitter.
     pub(crate) mean_poll: AtomicU64,
     /// When the sitter last came from its selector or was about to go there, in ns since the runtime's start.
@@ -77,6 +77,8 @@ pub struct Wakeup {
     /// The sleep.
     pub park: Park,
     pub(crate) selector: OnceLock<Arc<driver::Handle>>,
+    /// Times that the sitter was woken.
+    pub(crate) unparks: Count,
 }
 
 impl Wakeup {
@@ -86,16 +88,21 @@ impl Wakeup {
         Self {
             park: Park::new(),
             selector: OnceLock::new(),
+            unparks: Count::default(),
         }
     }
 
     /// Wakes the sitter, or keeps it from falling asleep; `true` if it was asleep.
     pub fn unpark(&self) -> bool {
-        self.park.unpark(|| {
+        let slept = self.park.unpark(|| {
             if let Some(selector) = self.selector.get() {
                 selector.unpark();
             }
-        })
+        });
+        if slept {
+            self.unparks.add(1);
+        }
+        slept
     }
 }
 
@@ -292,7 +299,7 @@ impl Seat {
             inbox: Inbox::new(),
             counters: Counters::default(),
             driver: DriverLock::new(driver),
-            turn: AtomicU32::new(0),
+            turn: AtomicU64::new(0),
             mean_poll: AtomicU64::new(super::worker::FIRST_GUESS),
             selected_at: AtomicU64::new(0),
             wanted: AtomicBool::new(false),
@@ -401,8 +408,8 @@ impl fmt::Debug for Seat {
 }
 
 impl Seat {
-    /// How many turns were begun; wraps.
-    pub(crate) fn turns(&self) -> u32 {
+    /// How many turns were begun.
+    pub(crate) fn turns(&self) -> u64 {
         self.turn.load(Relaxed)
     }
 

@@ -28,6 +28,7 @@ use rt_sync::primitive::atomic::fence;
 use super::{Seat, Shared};
 use crate::context::{self, Context, Phase};
 use crate::debug;
+use crate::trace;
 
 /// How long a worker may take to come out of a poll before its other tasks are dropped on its behalf: what it waits for
 /// may be one of their destructors (pains B4).
@@ -170,6 +171,9 @@ fn finish(shared: &Arc<Shared>, grace: Duration) {
     }
     shared.unretrieved.report_all(shared);
     debug::close(shared, deadline);
+    trace::close();
+    #[cfg(all(unix, feature = "inspect"))]
+    crate::inspect::unregister(shared);
     shared.seats.clear();
     drop(guard);
 }

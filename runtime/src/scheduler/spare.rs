@@ -27,6 +27,7 @@ use super::lend::Job;
 use super::monitor::Watched;
 use super::seats::Snapshot;
 use super::{Seat, Shared};
+use crate::trace;
 
 /// How often a spare worker with nothing to do looks at the selectors of the stuck.
 pub(super) const LOOK: Duration = Duration::from_millis(1);
@@ -63,7 +64,7 @@ pub(super) struct SpareWorkers {
 struct At {
     seat: Arc<Seat>,
     /// Its turn when it was called: it has begun once it is past that.
-    turn: u32,
+    turn: u64,
 }
 
 impl SpareWorkers {
@@ -138,6 +139,7 @@ impl SpareWorkers {
             },
         };
         shared.hand_offs.add(1);
+        trace::handed_off();
         self.seats.push(seat);
         shared.monitor.set_spares(self.seats.len());
         self.called_at = Some(now);

@@ -29,13 +29,17 @@ use std::time::{Duration, Instant};
 
 use crossbeam_deque::Steal;
 use rt_io::driver::Woken;
+use rt_sync::wait;
 
 use super::MOST_FROM_SLOT;
+use super::help::coarse;
+use super::laps::Laps;
 use super::seat::{Core, Seat};
 use super::seats::Snapshot;
 use crate::context::{Context, Phase};
 use crate::debug;
-use crate::task::Runnable;
+use crate::task::{Activity, Runnable};
+use crate::trace;
 
 /// How long a turn may take before sockets and timers are looked at again. Long against a select (0.3 µs), short
 /// against what a client notices.
@@ -88,8 +92,11 @@ pub(super) struct Loop<'a> {
     pub(super) claimed: Cell<Option<bool>>,
     /// Wakers of one select; kept for its capacity.
     woken: Cell<Woken>,
-    /// Whether this is debug mode.
+    /// Whether this is debug mode, or a trace is taken.
     notes_polls: bool,
+    /// When the last sleep ended.
+    pub(super) awake_at: Cell<Option<Instant>>,
+    pub(super) laps: Laps,
 }
 
 impl<'a> Loop<'a> {
@@ -103,37 +110,91 @@ impl<'a> Loop<'a> {
             unmeasured: 0,
             claimed: Cell::new(None),
             woken: Cell::default(),
-            notes_polls: seat.shared.debug.notes_polls(),
+            notes_polls: seat.shared.debug.notes_polls() || trace::is_on(),
+            awake_at: Cell::new(None),
+            laps: Laps::new(seat.turns()),
         }
     }
 
     /// Turns until there is a reason to stop.
     pub(super) fn run(&mut self, root: &mut impl Root) -> Exit {
-        loop {
-            self.seat
-                .turn
-                .store(self.seat.turn.load(Relaxed).wrapping_add(1), Relaxed);
-            self.cx.phase.set(Phase::Polling);
-            // Before the root future: in a runtime that has closed it could only fail.
-            if let Some(exit) = self.interrupted() {
-                return exit;
-            }
-            if root.turn(self.cx) {
-                return Exit::Done;
-            }
-            self.expire_timers();
-            let Some(turn) = self.run_ready() else {
-                return Exit::Lent;
+        let now = self.note_time(Instant::now());
+        self.seat.counters.spent.sit(now);
+        let exit = loop {
+            let turn = self.seat.turn.load(Relaxed) + 1;
+            self.seat.turn.store(turn, Relaxed);
+            let exit = if self.laps.is_due(turn) {
+                self.timed_turn(root)
+            } else {
+                self.turn::<false>(root)
             };
-            if turn.full || turn.deferred {
-                if !turn.full && self.seat.registrations() > 0 {
-                    self.seat.note_selected(Instant::now());
-                }
-                self.select_now();
-            } else if !root.is_ready() {
-                self.rest(root);
+            if let Some(exit) = exit {
+                break exit;
             }
+        };
+        // A seat that is lent is its stand-in's.
+        if exit != Exit::Lent {
+            let now = self.seat.shared.stamp(Instant::now());
+            self.seat.counters.spent.leave(now);
         }
+        exit
+    }
+
+    /// One turn, whose steps are timed or not. Why the loop is to end, if it is.
+    #[inline(always)]
+    fn turn<const TIMED: bool>(&mut self, root: &mut impl Root) -> Option<Exit> {
+        self.cx.phase.set(Phase::Polling);
+        // Before the root future: in a runtime that has closed it could only fail.
+        if let Some(exit) = self.interrupted() {
+            return Some(exit);
+        }
+        if root.turn(self.cx) {
+            return Some(Exit::Done);
+        }
+        if TIMED {
+            self.laps.lap(&self.seat.counters.sampled.tasks);
+        }
+        self.expire_timers();
+        if TIMED {
+            self.laps.lap(&self.seat.counters.sampled.dispatch);
+        }
+        let Some(turn) = self.run_ready::<TIMED>() else {
+            return Some(Exit::Lent);
+        };
+        if TIMED {
+            self.laps.lap(&self.seat.counters.sampled.tasks);
+        }
+        if turn.full || turn.deferred {
+            if !turn.full && self.seat.registrations() > 0 {
+                self.note_time(Instant::now());
+            }
+            self.select_now();
+        } else if !root.is_ready() {
+            self.rest(root);
+        }
+        None
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn timed_turn(&mut self, root: &mut impl Root) -> Option<Exit> {
+        let now = Instant::now();
+        wait::set_now(coarse(self.seat.shared.stamp(now)));
+        self.laps.begin(now);
+        let exit = self.turn::<true>(root);
+        self.laps.end();
+        if exit != Some(Exit::Lent) {
+            self.seat.counters.sampled.turns.add(1);
+        }
+        exit
+    }
+
+    /// The seat is at its selector, or leaves it: the time of tasks that begin to wait, and of whoever looks after the seat.
+    #[inline]
+    pub(super) fn note_time(&self, now: Instant) -> u64 {
+        let stamp = self.seat.note_selected(now);
+        wait::set_now(coarse(stamp));
+        stamp
     }
 
     pub(super) fn interrupted(&self) -> Option<Exit> {
@@ -161,11 +222,14 @@ impl<'a> Loop<'a> {
     // Steps 2 and 3.
 
     pub(super) fn expire_timers(&mut self) {
-        if self.seat.timers.is_empty() {
-            return;
+        if !self.seat.timers.is_empty() {
+            self.expire_timers_at(Instant::now());
         }
+    }
+
+    pub(super) fn expire_timers_at(&mut self, now: Instant) {
         self.cx.phase.set(Phase::Dispatching);
-        let fired = self.seat.timers.expire(Instant::now());
+        let fired = self.seat.timers.expire(now);
         self.cx.phase.set(Phase::Polling);
         if fired > 0 {
             self.seat.counters.timers.add(fired as u64);
@@ -174,16 +238,17 @@ impl<'a> Loop<'a> {
     }
 
     /// Polls ready tasks. `None`: a task gave the seat away.
-    fn run_ready(&mut self) -> Option<Ran> {
+    fn run_ready<const TIMED: bool>(&mut self) -> Option<Ran> {
         let (first, most) =
             self.with_core(|core| (self.first_task(core), self.polls_left(core)))?;
-        let mut polls = 0;
+        let (mut polls, mut sampled) = (0, false);
         if let Some(task) = first {
             self.poll(task);
             polls += 1;
         }
         while polls < most {
             match self.with_core(|core| self.next_task(core))? {
+                Some(task) if TIMED => self.timed_poll(task, &mut sampled),
                 Some(task) => self.poll(task),
                 None => break,
             }
@@ -191,7 +256,6 @@ impl<'a> Loop<'a> {
         }
         let full = polls >= most;
         self.seat.counters.polls.add(u64::from(polls));
-        self.seat.counters.turns.add(1);
         let deferred = self.with_core(|core| {
             core.since_select.set(core.since_select.get() + polls);
             core.since_injector.set(core.since_injector.get() + polls);
@@ -205,13 +269,45 @@ impl<'a> Loop<'a> {
         Some(Ran { full, deferred })
     }
 
+    /// In a turn that is timed: one of its polls is timed alone.
+    #[cold]
+    fn timed_poll(&self, task: Runnable, sampled: &mut bool) {
+        if std::mem::replace(sampled, true) {
+            return self.poll(task);
+        }
+        let sums = &self.seat.counters.sampled;
+        self.laps.lap(&sums.tasks);
+        self.poll(task);
+        // Else the sums are a stand-in's.
+        if self.cx.sitting.borrow().is_some() {
+            sums.polls.add(self.laps.lap(&sums.tasks));
+        }
+    }
+
     #[inline]
     fn poll(&self, task: Runnable) {
         if self.notes_polls {
+            self.noted_poll(task);
+        } else {
+            task.run();
+        }
+    }
+
+    /// In debug mode, or if a trace is taken: the poll is timed.
+    #[cold]
+    #[inline(never)]
+    fn noted_poll(&self, task: Runnable) {
+        let (polled, began) = (task.to_ref(), Instant::now());
+        if self.seat.shared.debug.notes_polls() {
             debug::polls::run(self.seat, task);
         } else {
             task.run();
         }
+        let took = began.elapsed();
+        if polled.header().activity() != Activity::Over {
+            polled.header().add_poll_time(took);
+        }
+        trace::polled(polled.header(), began, took);
     }
 
     /// How many polls fit before the next select, and before the next look at the injector.
@@ -258,8 +354,9 @@ impl<'a> Loop<'a> {
         })
     }
 
-    /// Own work, in order: the slot, the queue; and then what others have put.
-    #[inline]
+    /// Own work, in order: the slot, the queue; and then what others have put. Always inline: the turn that is timed has a
+    /// copy of its own, and a call for each poll costs 3 % of a yield.
+    #[inline(always)]
     fn next_task(&self, core: &Core) -> Option<Runnable> {
         if let Some(task) = self.seat.next.take() {
             let streak = core.streak.get();
@@ -291,7 +388,7 @@ impl<'a> Loop<'a> {
 
     /// A full turn is over, or the seat is about to sleep: measures its polls, and sets the length of the next turn.
     pub(super) fn learn(&mut self, now: Instant) {
-        self.seat.note_selected(now);
+        self.note_time(now);
         let polls = std::mem::take(&mut self.unmeasured);
         let Some(since) = self.busy_since.replace(now) else {
             return;
@@ -360,10 +457,12 @@ impl<'a> Loop<'a> {
                 .driver
                 .turn(|driver| driver.select_now(&mut woken))
         });
+        self.laps.lap(&self.seat.counters.sampled.select);
         // The selector is unlocked: a waker may be foreign, and then it may do anything, also block.
         self.cx.phase.set(Phase::Dispatching);
         wake(&mut woken);
         self.cx.phase.set(Phase::Polling);
+        self.laps.lap(&self.seat.counters.sampled.dispatch);
         self.woken.set(woken);
         self.seat.counters.selects.add(1);
         match turned {
@@ -375,6 +474,10 @@ impl<'a> Loop<'a> {
     /// The thread is awake again, and has not looked at anything yet.
     pub(super) fn awake(&self) {
         let shared = &self.seat.shared;
+        let now = Instant::now();
+        self.awake_at.set(Some(now));
+        self.laps.skip(now);
+        self.seat.counters.spent.wake(self.note_time(now));
         self.seat.timers.after_park();
         self.claimed.set(Some(
             self.seat

@@ -9,6 +9,7 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32 as PlainU32;
 use std::task::{Context, Poll};
 
 use rt_sync::primitive::atomic::AtomicU32;
@@ -18,7 +19,7 @@ use rt_sync::wait::WaitSlot;
 use super::cold::ColdSlot;
 use super::header::{Header, Links, Vtable};
 use super::state::State;
-use super::{Id, JoinError, Schedule};
+use super::{Id, JoinError, Schedule, try_id};
 
 /// See `task/mod.rs` for the access rules.
 #[repr(C)]
@@ -56,6 +57,9 @@ impl<F: Future, S: Schedule> Cell<F, S> {
                 list_key: AtomicU32::new(0),
                 links: UnsafeCell::new(Links::default()),
                 id,
+                parent: try_id(),
+                joiner: PlainU32::new(0),
+                group: PlainU32::new(0),
                 site,
                 cold: ColdSlot::new(name),
                 join_waker: UnsafeCell::new(None),

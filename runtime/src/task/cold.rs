@@ -28,6 +28,9 @@
 use std::collections::VecDeque;
 use std::ptr;
 use std::sync::Arc;
+// For dumps: not modelled.
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use rt_sync::primitive::Mutex;
 use rt_sync::primitive::atomic::{
@@ -51,6 +54,9 @@ pub(super) struct Cold {
     hooks: Mutex<Hooks>,
     /// What is told if nobody takes the error with which the task ended: see `debug/forgotten.rs`.
     failure: Mutex<Option<Failure>>,
+    /// In debug mode: all polls together, and the longest one, in ns. Written by whoever polls.
+    poll_total: AtomicU64,
+    poll_longest: AtomicU64,
 }
 
 struct Hooks {
@@ -69,6 +75,8 @@ impl Cold {
                 running: false,
             }),
             failure: Mutex::new(None),
+            poll_total: AtomicU64::new(0),
+            poll_longest: AtomicU64::new(0),
         })
     }
 
@@ -82,6 +90,24 @@ impl Cold {
     /// Whether the task was asked to end.
     pub(super) fn is_asked(&self) -> bool {
         self.asked.load(Relaxed)
+    }
+
+    /// A poll took so long. For the holder of `RUNNING`, or whoever had it last: one that comes late counts for nothing much.
+    pub(super) fn add_poll_time(&self, took: Duration) {
+        let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let total = self.poll_total.load(Relaxed).saturating_add(ns);
+        self.poll_total.store(total, Relaxed);
+        self.poll_longest
+            .store(self.poll_longest.load(Relaxed).max(ns), Relaxed);
+    }
+
+    /// See [`add_poll_time`](Self::add_poll_time); `None` if no poll was timed.
+    pub(super) fn poll_time(&self) -> Option<(Duration, Duration)> {
+        let (total, longest) = (
+            self.poll_total.load(Relaxed),
+            self.poll_longest.load(Relaxed),
+        );
+        (total > 0).then_some((Duration::from_nanos(total), Duration::from_nanos(longest)))
     }
 
     /// Keeps what is to be told if nobody takes the error.

@@ -16,8 +16,8 @@ use std::ptr::NonNull;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use rt_sync::coop;
 use rt_sync::primitive::atomic::Ordering::Relaxed;
-use rt_sync::{coop, wait};
 
 use super::cell::Cell;
 use super::cold::Cold;
@@ -61,7 +61,7 @@ unsafe fn poll<F: Future, S: Schedule>(ptr: NonNull<Header>) {
         .store(header.polls.load(Relaxed).wrapping_add(1), Relaxed);
     match poll_future(cell, ptr) {
         Ok(Poll::Pending) => {
-            header.wait.store(wait::take());
+            header.wait.keep_last();
             match header.state.end_poll() {
                 EndPoll::Idle => {}
                 EndPoll::Dealloc => free(cell),

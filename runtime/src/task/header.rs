@@ -7,16 +7,18 @@ use std::fmt;
 use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
+// For dumps: not modelled.
+use std::sync::atomic::AtomicU32 as PlainU32;
 use std::task::Waker;
 use std::time::Duration;
 
-use rt_sync::primitive::atomic::AtomicU32;
+use rt_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
 use rt_sync::primitive::cell::UnsafeCell;
 use rt_sync::wait::WaitSlot;
 
-use super::Id;
-use super::cold::ColdSlot;
+use super::cold::{Cold, ColdSlot};
 use super::state::State;
+use super::{Id, try_id};
 
 /// The head of every task's allocation. `Cell` in `cell.rs` is `repr(C)` and starts with it.
 pub struct Header {
@@ -31,6 +33,13 @@ pub struct Header {
     /// Neighbours in the live list, if that is linked: they belong to the holder of its lock.
     pub(crate) links: UnsafeCell<Links>,
     pub(crate) id: Id,
+    /// The task that spawned this one, if a task did.
+    pub(crate) parent: Option<Id>,
+    /// Who awaited the handle last, by the lower half of its number; zero: nobody, or no task. Written by the handle, for
+    /// dumps only.
+    pub(crate) joiner: PlainU32,
+    /// The number of the task's group; zero: none. Written once, before the task is shared.
+    pub(crate) group: PlainU32,
     /// Where the task was spawned.
     pub(crate) site: &'static Location<'static>,
     /// The name, callbacks, and what a graceful cancel needs: most tasks have none of it and pay one word.
@@ -63,6 +72,24 @@ impl Header {
     /// What the task does at this moment.
     pub(crate) fn activity(&self) -> super::Activity {
         self.state.activity()
+    }
+
+    /// The task that runs on this thread waits for this one: for dumps.
+    #[inline]
+    pub(super) fn note_joiner(&self) {
+        // Truncated: enough to tell the living apart.
+        let joiner = try_id().map_or(0, |id| id.get() as u32);
+        self.joiner.store(joiner, Relaxed);
+    }
+
+    /// All polls together, and the longest, where they are timed.
+    pub(crate) fn poll_time(&self) -> Option<(Duration, Duration)> {
+        self.cold.get().and_then(Cold::poll_time)
+    }
+
+    /// A poll of this task took so long.
+    pub(crate) fn add_poll_time(&self, took: Duration) {
+        self.cold.get_or_init().add_poll_time(took);
     }
 
     pub(crate) fn name(&self) -> Option<&Arc<str>> {

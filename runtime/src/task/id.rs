@@ -95,6 +95,7 @@ pub fn id() -> Id {
 
 /// The task that runs on this thread, if there is one.
 #[must_use]
+#[inline]
 pub fn try_id() -> Option<Id> {
     with_current(|task| task.map(|task| task.id))
 }

@@ -6,6 +6,8 @@
 
 use std::fmt;
 use std::panic::Location;
+use std::sync::Arc;
+use std::time::Duration;
 
 use rt_sync::primitive::atomic::Ordering::Relaxed;
 use rt_sync::wait::WaitKind;
@@ -35,17 +37,20 @@ pub enum Activity {
 #[derive(Clone)]
 pub struct TaskInfo {
     task: TaskRef,
+    /// Coarse: see `Shared::waited`.
+    since: u32,
     activity: Activity,
     kind: WaitKind,
     wait_site: Option<&'static Location<'static>>,
 }
 
 impl TaskInfo {
-    fn new(task: TaskRef) -> Self {
+    pub(crate) fn new(task: TaskRef) -> Self {
         let header = task.header();
         let (activity, wait) = (header.state.activity(), header.wait.load());
         Self {
             activity,
+            since: header.wait.since(),
             kind: wait.kind,
             wait_site: wait.site,
             task,
@@ -88,6 +93,39 @@ impl TaskInfo {
     #[must_use]
     pub fn polls(&self) -> u32 {
         self.task.header().polls.load(Relaxed)
+    }
+
+    /// The task that spawned this one; `None` if it was spawned from outside of tasks.
+    #[must_use]
+    pub fn spawned_by(&self) -> Option<Id> {
+        self.task.header().parent
+    }
+
+    /// The number of its [`TaskGroup`](super::TaskGroup), unique among the groups of the process.
+    #[must_use]
+    pub fn group(&self) -> Option<u32> {
+        Some(self.task.header().group.load(Relaxed)).filter(|group| *group != 0)
+    }
+
+    /// How long the polls of this task took together, and the longest of them. Known in
+    /// [debug mode](crate::runtime::Builder::debug) only.
+    #[must_use]
+    pub fn poll_time(&self) -> Option<(Duration, Duration)> {
+        self.task.header().poll_time()
+    }
+
+    /// Since when it waits, in coarse time.
+    pub(crate) fn since(&self) -> u32 {
+        self.since
+    }
+
+    /// The lower half of the number of the task that awaited its handle last.
+    pub(crate) fn joiner(&self) -> u32 {
+        self.task.header().joiner.load(Relaxed)
+    }
+
+    pub(crate) fn name_arc(&self) -> Option<Arc<str>> {
+        self.task.header().name().cloned()
     }
 
     /// A handle that can cancel the task.

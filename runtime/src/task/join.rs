@@ -169,7 +169,9 @@ impl<T> Future for JoinHandle<T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let unit = ready!(coop::poll_proceed(cx));
         if !self.register(cx.waker()) {
-            wait::record(WaitKind::Join, self.task.header().site);
+            let header = self.task.header();
+            wait::record(WaitKind::Join, header.site);
+            header.note_joiner();
             return Poll::Pending;
         }
         unit.made_progress();

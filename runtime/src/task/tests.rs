@@ -82,7 +82,7 @@ fn poll_now<F: Future + Unpin>(mut future: F) -> Poll<F::Output> {
 fn the_overhead_stays_within_128_bytes() {
     // Header and scheduler; the stage adds a tag to the future.
     let overhead = size_of::<Header>() + size_of::<usize>();
-    assert!(overhead <= 112, "{overhead}");
+    assert!(overhead <= 120, "{overhead}");
 }
 
 #[test]

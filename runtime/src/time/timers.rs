@@ -34,6 +34,7 @@ use rt_sync::primitive::{Arc, Mutex};
 use super::clock::Clock;
 use super::entry::{End, EntryRef, State};
 use super::wheel::{Progress, Wheel, ns_of_tick, tick_after, tick_before};
+use crate::scheduler::metrics::Buckets;
 
 /// `next`: no timer.
 const NONE: u64 = u64::MAX;
@@ -125,14 +126,25 @@ impl Timers {
         if due < self.next.load(Relaxed) {
             return 0;
         }
-        self.expire_to(tick, reading.exact.then_some(reading.ns))
+        self.expire_to(tick, reading.ns, reading.exact.then_some(reading.ns))
     }
 
-    fn expire_to(&self, tick: u64, exact: Option<u64>) -> usize {
+    /// How many timers are set.
+    pub(crate) fn len(&self) -> usize {
+        self.wheel.lock().len()
+    }
+
+    /// How late timers fired.
+    pub(crate) fn lateness(&self) -> Buckets {
+        *self.wheel.lock().lateness()
+    }
+
+    fn expire_to(&self, tick: u64, reading: u64, exact: Option<u64>) -> usize {
         let mut batch = WakeBatch::new();
         let mut fired = 0;
         loop {
             let mut wheel = self.wheel.lock();
+            wheel.set_reading(reading);
             let progress = wheel.expire(tick, exact, &mut batch, &mut fired);
             let next = match progress {
                 Progress::More => wheel.elapsed(),

@@ -28,6 +28,7 @@ use rt_sync::WakeBatch;
 
 use super::entry::{End, EntryRef};
 use super::list::List;
+use crate::scheduler::metrics::Buckets;
 
 /// Nanoseconds of a tick, as a power of two.
 const TICK_BITS: u32 = 17;
@@ -98,6 +99,12 @@ pub(super) struct Wheel {
     /// A slot of level 1 or higher whose start is `elapsed` and which is being sorted into lower levels.
     sorting: Option<u16>,
     closed: bool,
+    /// Entries.
+    len: usize,
+    /// The clock's reading for which `expire` is called, in ns.
+    reading: u64,
+    /// By how much entries fired late.
+    lateness: Buckets,
 }
 
 impl Wheel {
@@ -109,6 +116,9 @@ impl Wheel {
             slots: [List::EMPTY; LEVELS * SLOTS],
             sorting: None,
             closed: false,
+            len: 0,
+            reading: 0,
+            lateness: Buckets::default(),
         }
     }
 
@@ -122,6 +132,22 @@ impl Wheel {
         self.levels == 0
     }
 
+    /// How many entries there are.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Before [`expire`](Self::expire): what the clock says, so that it is known how late an entry fires.
+    #[inline]
+    pub(super) fn set_reading(&mut self, ns: u64) {
+        self.reading = ns;
+    }
+
+    /// By how much entries fired late.
+    pub(super) fn lateness(&self) -> &Buckets {
+        &self.lateness
+    }
+
     #[inline]
     pub(super) fn elapsed(&self) -> u64 {
         self.elapsed
@@ -131,6 +157,7 @@ impl Wheel {
     #[inline]
     pub(super) fn insert(&mut self, entry: EntryRef, tick: u64) {
         debug_assert!(tick > self.elapsed);
+        self.len += 1;
         let slot = self.place(tick);
         let level = level_of(slot);
         self.slots[usize::from(slot)].push_back(entry, slot);
@@ -141,6 +168,7 @@ impl Wheel {
     /// Takes an entry out that is in this wheel.
     #[inline]
     pub(super) fn remove(&mut self, entry: EntryRef) {
+        self.len -= 1;
         let slot = List::slot_of(entry);
         let list = &mut self.slots[usize::from(slot)];
         list.unlink(entry);
@@ -231,6 +259,7 @@ impl Wheel {
             match entry.get().finish(deadline, End::Fired) {
                 Ok(waker) => {
                     *fired += 1;
+                    self.lateness.add(self.reading.saturating_sub(deadline));
                     if let Some(waker) = waker {
                         batch.push(waker);
                     }

@@ -61,9 +61,18 @@ const ONE: usize = 1 << 3;
 /// Places that the list keeps when it becomes empty.
 const KEEP: usize = 1024;
 
+/// Numbers of groups: never zero, which is for tasks without one.
+fn next_number() -> u32 {
+    // Not modelled: a number that wraps after 2^32 groups, for people to read.
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
+    NEXT.fetch_add(1, Relaxed).max(1)
+}
+
 /// See the module head.
 pub(crate) struct Core<E> {
     word: AtomicUsize,
+    /// Tells the groups of a process apart, in dumps.
+    number: u32,
     /// Whoever awaits the scope.
     owner: AtomicWaker,
     inner: Mutex<Inner<E>>,
@@ -90,6 +99,7 @@ impl<E> Core<E> {
     pub(super) fn new() -> Self {
         Self {
             word: AtomicUsize::new(0),
+            number: next_number(),
             owner: AtomicWaker::new(),
             inner: Mutex::new(Inner {
                 children: Slab::new(),
@@ -150,6 +160,7 @@ impl<E> Core<E> {
     /// Puts a child that has joined into the list; its key there.
     #[inline]
     pub(super) fn insert(&self, task: &TaskRef) -> u32 {
+        task.header().group.store(self.number, Relaxed);
         let mut inner = self.inner.lock();
         let key = inner.children.insert(Listed(task.as_ptr()));
         let (aborting, asked) = (inner.aborting, inner.asked);
