@@ -1,0 +1,5 @@
+//! Looking inside: metrics and dumps, seen from outside.
+
+mod dump;
+mod metrics;
+mod support;
