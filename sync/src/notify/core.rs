@@ -65,8 +65,8 @@ pub(super) struct Core {
 /// The lock. Unlocks when dropped.
 struct Locked<'a> {
     core: &'a Core,
-    /// `CALLS` of the word.
-    calls: u64,
+    /// `CALLS` and `PERMIT` of the word. Nobody else changes it while `LOCKED` is set, so it need not be read again.
+    rest: u64,
 }
 
 // SAFETY: the pointers in the list lead to nodes that are reached only under the lock, from whatever thread has it;
@@ -126,7 +126,8 @@ impl Core {
         }
         let mut locked = Locked {
             core: self,
-            calls: word & CALLS,
+            // Without a permit, as there are waiters.
+            rest: word & CALLS,
         };
         let waker = locked.with(|list| {
             let (node, state) = match choice {
@@ -164,13 +165,17 @@ impl Core {
                 Err(now) => word = now,
             }
         };
-        self.wake_detached(Locked { core: self, calls });
+        self.wake_detached(Locked {
+            core: self,
+            // Without a permit, as in `notify`.
+            rest: calls,
+        });
     }
 
     /// Wakes everybody who waited before the call that has just been counted.
     #[cold]
     fn wake_detached<'a>(&'a self, mut locked: Locked<'a>) {
-        let calls = locked.calls;
+        let calls = locked.calls();
         let mut batch = WakeBatch::new();
         let mut panicked = None;
         locked.with(|list| list.live = ptr::null());
@@ -216,7 +221,6 @@ impl Core {
                 word = self.wait_for_unlock();
                 continue;
             }
-            // `PERMIT` is not kept in `Locked`: see `Locked::drop`.
             // Acquire: the list is that of who unlocked before.
             match self
                 .word
@@ -225,7 +229,7 @@ impl Core {
                 Ok(_) => {
                     return Locked {
                         core: self,
-                        calls: word & CALLS,
+                        rest: word & (CALLS | PERMIT),
                     };
                 }
                 Err(now) => word = now,
@@ -288,7 +292,8 @@ impl Core {
                 Ok(_) => {
                     let mut locked = Locked {
                         core: self,
-                        calls: node.calls,
+                        // Without a permit, or we would have taken it.
+                        rest: node.calls,
                     };
                     // SAFETY: the node is in no list; the rest is the caller's.
                     locked.with(|list| unsafe { list.push(node, cloned) });
@@ -315,7 +320,7 @@ impl Core {
                 drop(locked);
                 break;
             }
-            if node.calls != locked.calls {
+            if node.calls != locked.calls() {
                 // Detached: it need not wait until its turn comes.
                 // SAFETY: the node is in the list.
                 let stale = locked.with(|list| unsafe { list.notify(node, ALL) });
@@ -383,6 +388,11 @@ impl Core {
 }
 
 impl Locked<'_> {
+    #[inline]
+    fn calls(&self) -> u64 {
+        self.rest & CALLS
+    }
+
     /// `f` is short and runs no user code.
     #[inline]
     fn with<R>(&mut self, f: impl FnOnce(&mut List) -> R) -> R {
@@ -401,10 +411,8 @@ impl Drop for Locked<'_> {
             unsafe { &*list }.live
         });
         let waiting = if live.is_null() { 0 } else { WAITING_BIT };
-        // While `LOCKED` is set nobody else changes the word, so this is the permit that was there before.
-        let permit = self.core.word.load(Relaxed) & PERMIT;
         // Release: with the Acquire of the next one who locks.
-        self.core.word.store(self.calls | permit | waiting, Release);
+        self.core.word.store(self.rest | waiting, Release);
     }
 }
 

@@ -26,7 +26,7 @@
 )]
 
 use std::marker::PhantomPinned;
-use std::mem::ManuallyDrop;
+use std::mem::MaybeUninit;
 use std::ptr;
 use std::task::Waker;
 
@@ -49,7 +49,9 @@ pub(super) struct Node {
     pub(super) state: AtomicU8,
     /// `CALLS` of the word when the future was made; never changed.
     pub(super) calls: u64,
-    links: UnsafeCell<Links>,
+    /// Written when the node joins the list, and not before: a future that is ready at once should not pay for them, and
+    /// one that waits is moved when it is made, which costs most where the last thing written is copied.
+    links: UnsafeCell<MaybeUninit<Links>>,
     _pinned: PhantomPinned,
 }
 
@@ -57,7 +59,7 @@ struct Links {
     prev: *const Node,
     next: *const Node,
     /// `Some` only while the node is in the list; so there is never one to be dropped with the node.
-    waker: ManuallyDrop<Option<Waker>>,
+    waker: Option<Waker>,
 }
 
 /// Who has a `&mut List` has the lock.
@@ -87,18 +89,19 @@ impl List {
     #[inline]
     pub(super) unsafe fn push(&mut self, node: *const Node, waker: Option<Waker>) {
         let before = self.tail;
-        // SAFETY: the caller's; a node that is in no list belongs to its future, who is the caller.
-        unsafe {
-            links(node, |links| {
-                links.prev = before;
-                links.next = ptr::null();
-                links.waker = ManuallyDrop::new(waker);
-            });
-        }
         // SAFETY: the caller's.
-        let state = unsafe { &(*node).state };
+        let joining = unsafe { &*node };
+        joining.links.with_mut(|links| {
+            // SAFETY: a node that is in no list belongs to its future, who is the caller.
+            let links = unsafe { &mut *links };
+            links.write(Links {
+                prev: before,
+                next: ptr::null(),
+                waker,
+            });
+        });
         // Relaxed: the lock orders it.
-        state.store(WAITING, Relaxed);
+        joining.state.store(WAITING, Relaxed);
         if before.is_null() {
             self.head = node;
         } else {
@@ -163,14 +166,16 @@ impl List {
 }
 
 /// # Safety
-/// The caller holds the lock of the list that `node` is in (or is about to enter), and does not call this from `f`.
+/// The caller holds the lock of the list that `node` is in, and does not call this from `f`.
 #[inline]
 unsafe fn links<R>(node: *const Node, f: impl FnOnce(&mut Links) -> R) -> R {
     // SAFETY: a node in the list is alive: it leaves the list before it goes.
     let node = unsafe { &*node };
     node.links.with_mut(|links| {
         // SAFETY: `links` of a node in the list belong to who holds the lock (module head).
-        f(unsafe { &mut *links })
+        let links = unsafe { &mut *links };
+        // SAFETY: `push` has written them.
+        f(unsafe { links.assume_init_mut() })
     })
 }
 
@@ -181,11 +186,7 @@ impl Node {
         Self {
             state: AtomicU8::new(IDLE),
             calls,
-            links: UnsafeCell::new(Links {
-                prev: ptr::null(),
-                next: ptr::null(),
-                waker: ManuallyDrop::new(None),
-            }),
+            links: UnsafeCell::new(MaybeUninit::uninit()),
             _pinned: PhantomPinned,
         }
     }
