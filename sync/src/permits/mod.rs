@@ -330,6 +330,10 @@ impl Permits {
         };
         if let Some(result) = outcome {
             drop(queue);
+            if result.is_ok() {
+                // User code comes next. If it panics, the future gives back what it has when it goes.
+                node.take_itself();
+            }
             drop(waker);
             return Poll::Ready(result);
         }

@@ -4,7 +4,7 @@
 //!
 //! | state     | in the queue | left by                                                | `links` belong to |
 //! |-----------|--------------|--------------------------------------------------------|-------------------|
-//! | `IDLE`    | no           | the future, by joining the queue                       | the future        |
+//! | `IDLE`    | no           | the future, by joining the queue or taking permits     | the future        |
 //! | `WAITING` | yes          | who holds the lock: granted, refused, or the future goes | who holds the lock|
 //! | `GRANTED` | no           | nobody: the future takes the permits and is over       | the future        |
 //! | `REFUSED` | no           | nobody: the future fails and is over                   | the future        |
@@ -77,6 +77,12 @@ impl Node {
         // Acquire: with the store of `Queue::settle`. What the releasing side did before is seen, and it is done with
         // the node.
         self.shared().state.load(Acquire)
+    }
+
+    /// The future has taken its permits without having been in the queue: as good as granted.
+    pub(super) fn take_itself(&self) {
+        // Relaxed: nobody else looks at a node that is in no queue.
+        self.shared().state.store(GRANTED, Relaxed);
     }
 }
 

@@ -311,6 +311,23 @@ fn a_waker_that_panics_keeps_nobody_from_being_woken() {
 }
 
 #[test]
+fn a_waker_that_panics_when_dropped_keeps_no_permit() {
+    let semaphore = Arc::new(Semaphore::new(0));
+    let probe = Probe::new();
+    // The waker is cloned before the permits are looked at once more: by then they are there.
+    let more = semaphore.clone();
+    once(&probe.on_clone, move || more.add_permits(2));
+    once(&probe.on_drop, || panic!("a waker that panics"));
+    let waker = probe.waker();
+    let mut cx = Context::from_waker(&waker);
+    let mut acquire = Box::pin(semaphore.acquire_many(2));
+    let polled = catch_unwind(AssertUnwindSafe(|| acquire.as_mut().poll(&mut cx)));
+    assert!(polled.is_err());
+    drop(acquire);
+    assert_eq!(semaphore.available_permits(), 2);
+}
+
+#[test]
 fn permits_are_split_merged_and_forgotten() {
     let semaphore = Arc::new(Semaphore::new(5));
     let mut permit = semaphore.try_acquire_many(4).unwrap();
