@@ -189,6 +189,7 @@ impl<'a, T> Future for ReserveMany<'a, T> {
         let this = self.project();
         if *this.n > this.chan.max() {
             // It would wait for ever, and everybody behind it.
+            ready!(coop::poll_proceed(cx)).made_progress();
             return Poll::Ready(Err(SendError(())));
         }
         ready!(poll_reserve(this.ticket, cx, this.site))?;
