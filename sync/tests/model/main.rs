@@ -2,7 +2,9 @@
 //! when something differs. What threads do to each other is for `loom-tests`.
 #![cfg(not(rt_loom))]
 
+mod broadcast;
 mod mpsc;
 mod notify;
 mod permits;
+mod queue;
 mod support;
