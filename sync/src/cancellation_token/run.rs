@@ -40,7 +40,8 @@ macro_rules! run {
             fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<F::Output>> {
                 let this = self.project();
                 if !*this.begun && this.cancelled.token().is_cancelled() {
-                    return Poll::Ready(None);
+                    // It is ready, and spends budget.
+                    return this.cancelled.poll(cx).map(|()| None);
                 }
                 *this.begun = true;
                 if let Poll::Ready(output) = this.future.poll(cx) {

@@ -275,6 +275,12 @@ fn a_task_that_waits_for_a_cancelled_token_gives_way() {
         }
     });
     assert!(polls > 50, "{polls} polls");
+    let polls = crate::testing::polls(async {
+        for _ in 0..10_000 {
+            token.run_until_cancelled(pending::<()>()).await;
+        }
+    });
+    assert!(polls > 50, "{polls} polls");
 }
 
 #[test]
