@@ -1,8 +1,12 @@
 //! Models of `broadcast`: values against who waits, who is late, who goes; and the end.
 //!
-//! Seen to fail: with the oldest number taken from `next` instead of the slot that was overwritten (a receiver is told
-//! that it missed 0 values; `next` says so later than the slot); without the second look at `next` when the channel is
-//! closed (the last value is lost).
+//! Seen to fail: without the first or the second look at the number in a receive, and with a weaker order for the access
+//! to the word of a cell in `pin`, `unpin`, `unpin_last`, `fill`, `claim` (both) and `release`
+//! (a value is read while another is written, or by who should
+//! not see it yet); with a claim that does not look at pins; when who unpins an orphan last does not take its shares (the
+//! value stays); with `Relaxed` for the store of another cell in a slot; with `==` for the `<=` in the look at `next` (a
+//! receiver that is ahead of it is told that it is late); without the second look at `next` when the channel is closed
+//! (the last value is lost).
 #![cfg(rt_loom)]
 
 use std::sync::Arc as StdArc;
@@ -180,6 +184,37 @@ fn overwriting_what_two_receivers_take() {
         // The one that is there, and no late one.
         assert_eq!(alive.load(SeqCst), 1);
         drop((first, second));
+        assert_eq!(alive.load(SeqCst), 0);
+    });
+}
+
+/// A receiver looks for a value whose cell still has the one before, which another receiver takes for good while the
+/// next one is sent: what was pinned is not what is there then.
+#[test]
+fn looking_for_a_value_before_the_one_before_has_gone() {
+    model(3, || {
+        let alive = StdArc::new(AtomicUsize::new(0));
+        let (sender, mut ahead) = channel(1);
+        let mut behind = sender.subscribe();
+        assert!(sender.send(Value::new(0, &alive)).is_ok());
+        assert_eq!(ahead.try_recv().expect("it was sent").0, 0);
+        let value = Value::new(1, &alive);
+        let looking = thread::spawn(move || {
+            match ahead.try_recv() {
+                Ok(value) => assert_eq!(value.0, 1),
+                Err(other) => assert_eq!(other, TryRecvError::Empty),
+            }
+            ahead
+        });
+        let taking = thread::spawn(move || {
+            match behind.try_recv() {
+                Ok(value) => assert_eq!(value.0, 0),
+                Err(other) => assert_eq!(other, TryRecvError::Lagged(1)),
+            }
+            behind
+        });
+        assert!(sender.send(value).is_ok());
+        drop((looking.join().unwrap(), taking.join().unwrap()));
         assert_eq!(alive.load(SeqCst), 0);
     });
 }

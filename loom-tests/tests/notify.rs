@@ -3,7 +3,8 @@
 //! Seen to fail: with `Relaxed` for the `Release` of the store that unlocks (the list is written by two at a time);
 //! without the look at the number of calls in the first poll (a future that was made before `notify_waiters` waits for
 //! ever); without the passing on of a notification by `notify_last` (the waiter behind is lost); with `Acquire` for
-//! `AcqRel` in the exchanges of the notifiers (what was done before is not seen).
+//! `AcqRel` in the exchanges of the notifiers, and with `Relaxed` for the store of the state of a node (what was done
+//! before is not seen); when who locks for a later poll forgets the permit.
 #![cfg(rt_loom)]
 
 use std::pin::pin;
@@ -227,5 +228,35 @@ fn two_waiters_share_two_notifications() {
         notify.notify_one();
         block_on(first);
         waiting.join().unwrap();
+    });
+}
+
+/// One that waits is polled again, or goes, while it is notified and a permit is left behind it: what was done before is
+/// seen by who finds itself notified, and the permit stays, also under the lock that the other takes.
+#[test]
+fn two_notifications_against_a_later_poll() {
+    model(3, || {
+        let notify = Arc::new(Notify::new());
+        let done = Arc::new(Modelled::new(0));
+        let (other, written) = (notify.clone(), done.clone());
+        let mut waiting = pin!(notify.notified());
+        assert!(!is_ready(waiting.as_mut()));
+        let notifying = thread::spawn(move || {
+            written.store(1, Relaxed);
+            other.notify_one();
+            other.notify_one();
+        });
+        // With another waker, so that the lock is taken.
+        let (_probe, waker) = probe();
+        if waiting
+            .as_mut()
+            .poll(&mut Context::from_waker(&waker))
+            .is_ready()
+        {
+            assert_eq!(done.load(Relaxed), 1);
+        }
+        notifying.join().unwrap();
+        assert!(is_ready(waiting));
+        assert!(is_ready(pin!(notify.notified())));
     });
 }
