@@ -1,12 +1,11 @@
 //! Models of `broadcast`: values against who waits, who is late, who goes; and the end.
 //!
 //! Seen to fail: without the first or the second look at the number in a receive, and with a weaker order for the access
-//! to the word of a cell in `pin`, `unpin`, `unpin_last`, `fill`, `claim` (both) and `release`
-//! (a value is read while another is written, or by who should
-//! not see it yet); with a claim that does not look at pins; when who unpins an orphan last does not take its shares (the
-//! value stays); with `Relaxed` for the store of another cell in a slot; with `==` for the `<=` in the look at `next` (a
-//! receiver that is ahead of it is told that it is late); without the second look at `next` when the channel is closed
-//! (the last value is lost).
+//! to the word of a cell in `pin`, `unpin`, `unpin_last`, `fill`, `claim` (both) and `release` (a value is read while
+//! another is written, or by who should not see it yet); with a claim that does not look at pins; when who unpins an
+//! orphan last does not take its shares (the value stays); with `Relaxed` for the store of another cell in a slot; with
+//! `==` for the `<=` in the look at `next` (a receiver that is ahead of it is told that it is late); without the second
+//! look at `next` when the channel is closed (the last value is lost).
 #![cfg(rt_loom)]
 
 use std::sync::Arc as StdArc;
