@@ -146,6 +146,9 @@ impl Control {
     fn end(&self) {
         let mut state = self.state.lock();
         state.over = state.over.or(Some(false));
+        drop(state);
+        // Handles may stay for long, and must not keep the task that waited.
+        self.waker.clear();
     }
 
     /// Ends the timeout, if its deadline is this one still.

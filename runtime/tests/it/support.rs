@@ -2,7 +2,8 @@
 
 use std::panic::Location;
 use std::process;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
+use std::task::{Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -26,4 +27,15 @@ pub(crate) fn within_limit<R: Send + 'static>(body: impl FnOnce() -> R + Send + 
     runner
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// A waker, and what tells how many of its like there are.
+pub(crate) fn counted_waker() -> (Arc<impl Wake + Send + Sync>, Waker) {
+    struct Counted;
+    impl Wake for Counted {
+        fn wake(self: Arc<Self>) {}
+    }
+    let count = Arc::new(Counted);
+    let waker = Waker::from(count.clone());
+    (count, waker)
 }

@@ -400,3 +400,32 @@ fn a_scope_that_is_polled_by_hand_and_dropped_before_its_first_poll_leaves_nothi
         });
     });
 }
+
+#[test]
+fn a_group_that_stays_keeps_no_waker_of_who_waited() {
+    within_limit(|| {
+        let runtime = runtime(0);
+        let _entered = runtime.enter();
+        for ends in [true, false] {
+            let (count, waker) = crate::support::counted_waker();
+            let mut cx = Context::from_waker(&waker);
+            let mut kept = None;
+            let mut scope = Box::pin(TaskGroup::<Infallible>::scope(|group| {
+                kept = Some(group);
+                async move {
+                    yield_now().await;
+                    if !ends {
+                        pending::<()>().await;
+                    }
+                }
+            }));
+            assert!(scope.as_mut().poll(&mut cx).is_pending());
+            assert_eq!(scope.as_mut().poll(&mut cx).is_ready(), ends);
+            if !ends {
+                drop(scope);
+            }
+            assert_eq!(Arc::strong_count(&count), 2, "the one in `waker`, and ours");
+            assert!(kept.is_some_and(|group| group.is_closed()));
+        }
+    });
+}

@@ -454,3 +454,16 @@ fn handles_on_other_threads_against_the_expiry_lose_no_move() {
         mover.join().expect("no panic");
     }
 }
+
+#[rt::test]
+async fn a_handle_that_stays_keeps_no_waker_of_who_waited() {
+    let _limit = Limit::new();
+    let (count, waker) = crate::support::counted_waker();
+    let mut cx = std::task::Context::from_waker(&waker);
+    let mut limited = Box::pin(timeout_with(LONG, |_| pending::<()>()));
+    let handle = limited.handle();
+    assert!(limited.as_mut().poll(&mut cx).is_pending());
+    drop(limited);
+    assert_eq!(Arc::strong_count(&count), 2, "the one in `waker`, and ours");
+    assert!(handle.reschedule(Instant::now()).is_err());
+}

@@ -270,6 +270,11 @@ impl<E> Core<E> {
         self.owner.register(waker);
     }
 
+    /// The owner waits no more: what still has the group must not keep the owner's task.
+    pub(super) fn unregister(&self) {
+        self.owner.clear();
+    }
+
     /// The owner waits for the children.
     pub(super) fn watch(&self) {
         // AcqRel: a child that left before is seen by the look at the count that follows.

@@ -46,6 +46,7 @@ pin_project! {
             let state = this.project().state;
             if state.phase != Phase::Over {
                 state.core.abandon();
+                state.core.unregister();
             }
         }
     }
@@ -124,6 +125,7 @@ where
             }
         }
         state.phase = Phase::Over;
+        state.core.unregister();
         unit.made_progress();
         this.request.set(None);
         Poll::Ready(state.finish())
