@@ -28,7 +28,7 @@
 use std::collections::VecDeque;
 use std::ptr;
 use std::sync::Arc;
-// For dumps: not modelled.
+// For dumps, and a number that stands for itself: not modelled.
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -42,6 +42,9 @@ use rt_sync::wait_list::WaitList;
 use super::done::Done;
 use crate::debug::forgotten::Failure;
 
+/// No timer counts.
+const NO_GRACE: u64 = u64::MAX;
+
 /// A callback of [`JoinHandle::on_done`](super::JoinHandle::on_done).
 pub(crate) type Hook = Box<dyn FnOnce(&Done) + Send + 'static>;
 
@@ -51,6 +54,8 @@ pub(super) struct Cold {
     asked: AtomicBool,
     /// Those who wait for the request.
     pub(super) waiting: WaitList,
+    /// The shortest grace that a timer counts, in nanoseconds, or [`NO_GRACE`].
+    grace: AtomicU64,
     hooks: Mutex<Hooks>,
     /// What is told if nobody takes the error with which the task ended: see `debug/forgotten.rs`.
     failure: Mutex<Option<Failure>>,
@@ -70,6 +75,7 @@ impl Cold {
             name,
             asked: AtomicBool::new(false),
             waiting: WaitList::new(),
+            grace: AtomicU64::new(NO_GRACE),
             hooks: Mutex::new(Hooks {
                 queue: VecDeque::new(),
                 running: false,
@@ -85,6 +91,20 @@ impl Cold {
         // Relaxed: the list orders it before the look of a waiter that it does not notify.
         self.asked.store(true, Relaxed);
         self.waiting.notify_all();
+    }
+
+    /// Whether a timer is to be started for this grace: none that was started before is over as early.
+    pub(super) fn starts_grace(&self, grace: Duration) -> bool {
+        let grace = u64::try_from(grace.as_nanos())
+            .unwrap_or(NO_GRACE)
+            .min(NO_GRACE - 1);
+        // Relaxed: a number that stands for itself.
+        self.grace.fetch_min(grace, Relaxed) > grace
+    }
+
+    /// A timer is gone.
+    pub(super) fn end_grace(&self) {
+        self.grace.store(NO_GRACE, Relaxed);
     }
 
     /// Whether the task was asked to end.

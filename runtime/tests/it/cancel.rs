@@ -284,3 +284,22 @@ fn ten_thousand_requests_that_are_ready_at_once_give_way() {
         });
     });
 }
+
+#[test]
+fn asking_again_and_again_starts_one_timer_and_the_shortest_grace_counts() {
+    within_limit(|| {
+        for runtime in runtimes() {
+            runtime.block_on(async {
+                let task = rt::spawn(pending::<()>());
+                let before = all_tasks().len();
+                for more in 0..1_000 {
+                    task.cancel(LONG + more * MS);
+                }
+                assert!(all_tasks().len() <= before + 1, "a timer for each call");
+                task.cancel(Duration::MAX);
+                task.cancel(MS);
+                assert!(task.await.expect_err("aborted").is_aborted());
+            });
+        }
+    });
+}
