@@ -59,7 +59,8 @@ impl RuntimeMetrics {
 
     #[track_caller]
     fn worker(&self, worker: usize) -> &WorkerMetrics {
-        let known = self.num_workers();
+        // A runtime that is over has none.
+        let known = self.num_workers().min(self.workers.len());
         match self.workers.get(worker).filter(|_| worker < known) {
             Some(found) => found,
             None => panic!(
