@@ -236,10 +236,16 @@ mod tests {
         set_now(7);
         slot.keep_last();
         set_now(9);
-        assert_eq!((slot.load().kind, slot.load().site), (WaitKind::Recv, Some(site)));
+        assert_eq!(
+            (slot.load().kind, slot.load().site),
+            (WaitKind::Recv, Some(site))
+        );
         assert_eq!(slot.since(), 7);
         slot.keep_last();
-        assert_eq!((slot.load().kind, slot.load().site), (WaitKind::Nothing, None));
+        assert_eq!(
+            (slot.load().kind, slot.load().site),
+            (WaitKind::Nothing, None)
+        );
         assert_eq!(slot.since(), 9);
     }
 }

@@ -71,6 +71,10 @@ impl Loop<'_> {
                 {
                     Rest::Found { work, last } => {
                         self.laps.lap(&counters.sampled.search);
+                        if rests_from.is_none() {
+                            // It slept: that is no part of the polls that come.
+                            self.busy_since = self.awake_at.get();
+                        }
                         return self.found(work, last);
                     }
                     Rest::Sleep => {}

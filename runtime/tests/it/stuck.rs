@@ -311,7 +311,7 @@ fn workers_steal_from_a_seat_that_was_made_while_they_slept() {
                 let tasks: Vec<_> = (0..3)
                     .map(|_| {
                         let barrier = barrier.clone();
-                        rt::spawn(async move { drop(barrier.wait()) })
+                        rt::spawn(async move { barrier.wait().is_leader() })
                     })
                     .collect();
                 for task in tasks {

@@ -63,7 +63,7 @@ fn a_group_absorbs_only_its_own_cancellation() {
         let stranger = rt::spawn(pending::<()>());
         stranger.abort();
         let error = TaskGroup::scope(async |group| {
-            group.spawn(async move { stranger.await });
+            group.spawn(stranger);
             pending::<Result<(), rt::task::JoinError>>().await
         })
         .await

@@ -81,7 +81,7 @@
 //!
 //! # What a child returns
 //! `Result<T, E>`, where `E` is the error of the group, or nothing at all. Its handle, a plain
-//! [`JoinHandle`](super::JoinHandle), gives the `T`. Where all children and the body return nothing, the error has to be
+//! [`JoinHandle`], gives the `T`. Where all children and the body return nothing, the error has to be
 //! named: `TaskGroup::<Infallible>::scope(..)`. A handle may be dropped: the group waits for the child all the same.
 //!
 //! # Spawning
