@@ -67,7 +67,7 @@ impl Options {
                 "--peers" => options.peers = list(&value()?, str::parse)?,
                 flag if flag.starts_with('-') => {
                     return Err(format!(
-                        "unknown option {flag}; there are --quick, --csv FILE, --workers 1,2, --peers rt,tokio,smol,by-hand, \
+                        "unknown option {flag}; there are --quick, --csv FILE, --workers 1,2, --peers rt,tokio,smol,by-hand,flume, \
                          --rounds N, --list, and words that row names contain"
                     ));
                 }

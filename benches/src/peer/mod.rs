@@ -139,6 +139,8 @@ pub enum PeerId {
 impl PeerId {
     /// All of them, in the order of the table's columns.
     pub const ALL: [Self; 5] = [Self::Rt, Self::Tokio, Self::Smol, Self::ByHand, Self::Flume];
+    /// Those that echo.
+    pub const ECHO: [Self; 4] = [Self::Rt, Self::Tokio, Self::Smol, Self::ByHand];
     /// Those that run tasks.
     pub const RUNTIMES: [Self; 3] = [Self::Rt, Self::Tokio, Self::Smol];
 

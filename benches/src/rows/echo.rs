@@ -76,7 +76,8 @@ fn cell(
         (2_000, 500)
     };
     let mut pairs = Vec::new();
-    for peer in &options.peers {
+    let echoes = |peer: &&PeerId| PeerId::ECHO.contains(peer);
+    for peer in options.peers.iter().filter(echoes) {
         let pair = Server::echo(*peer, workers, buffer, 0).and_then(|server| {
             let mut client = server.client(connections, bytes)?;
             client.ask(&format!("time {warm_up}"))?;

@@ -34,7 +34,7 @@ pub fn row(options: &Options, report: &mut Report) {
     }
     let messages = if options.quick { 10_000 } else { 50_000 };
     for workers in &options.workers {
-        report.measure(ROW, *workers, &PeerId::ALL, 1, &[METRIC], |peer| {
+        report.measure(ROW, *workers, &PeerId::ECHO, 1, &[METRIC], |peer| {
             let once = calls(peer, *workers, messages)?;
             let twice = calls(peer, *workers, 2 * messages)?;
             Ok(vec![(twice - once) / messages as f64])
