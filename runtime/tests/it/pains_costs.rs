@@ -1,6 +1,8 @@
 //! Performance as counts, which no busy machine changes much: theme I of the known pains of async runtimes.
 
 use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
@@ -114,15 +116,25 @@ fn i7_only_a_sleeper_is_woken_by_a_system_call() {
     within_limit(|| {
         let runtime = workers(1);
         let unparks = |runtime: &Runtime| runtime.metrics().unparks;
-        let local = runtime.block_on(runtime.spawn(async {
-            let handle = rt::runtime::Handle::current();
-            let before = handle.metrics().unparks;
-            for _ in 0..5000 {
-                rt::spawn(async {}).await.unwrap();
-                rt::task::yield_now().await;
+        // An unpark is counted when it is over: that of the spawn below, before the task begins to count.
+        let counted = Arc::new(AtomicBool::new(false));
+        let task = runtime.spawn({
+            let counted = counted.clone();
+            async move {
+                while !counted.load(SeqCst) {
+                    rt::task::yield_now().await;
+                }
+                let handle = rt::runtime::Handle::current();
+                let before = handle.metrics().unparks;
+                for _ in 0..5000 {
+                    rt::spawn(async {}).await.unwrap();
+                    rt::task::yield_now().await;
+                }
+                handle.metrics().unparks - before
             }
-            handle.metrics().unparks - before
-        }));
+        });
+        counted.store(true, SeqCst);
+        let local = runtime.block_on(task);
         assert_eq!(local.unwrap(), 0);
         let mailbox = Mailbox::new();
         let answers = Mailbox::new();
