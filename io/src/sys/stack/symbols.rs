@@ -33,24 +33,49 @@ pub fn symbolise(addresses: &[usize]) -> Vec<Frame> {
             frames.push(frame);
             continue;
         }
-        let before = frames.len();
-        backtrace::resolve(std::ptr::without_provenance_mut(inside), |symbol| {
-            frames.push(Frame {
-                address: *address,
-                // Without the hash at its end.
-                name: symbol.name().map(|name| format!("{name:#}")),
-                file: symbol.filename().map(ToOwned::to_owned),
-                line: symbol.lineno(),
-            });
+        let found = functions(*address, inside);
+        frames.extend(with_line(*address, inside, found));
+    }
+    frames
+}
+
+/// How far before an instruction without a line one with a line is looked for.
+const LOOK_BACK: usize = 32;
+
+/// Code that the compiler has made up belongs to no line; that of the code before it, in the same function, says where.
+fn with_line(address: usize, inside: usize, found: Vec<Frame>) -> Vec<Frame> {
+    let function = |frames: &[Frame]| frames.last().and_then(|frame| frame.name.clone());
+    let has_line = |frames: &[Frame]| frames.iter().all(|frame| frame.line.is_some());
+    let name = function(&found);
+    if name.is_none() || has_line(&found) {
+        return found;
+    }
+    (1..=LOOK_BACK)
+        .map(|back| functions(address, inside - back))
+        .take_while(|before| function(before) == name)
+        .find(|before| has_line(before))
+        .unwrap_or(found)
+}
+
+/// The functions at one address, the innermost first; at least one frame, perhaps without a name.
+fn functions(address: usize, inside: usize) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    backtrace::resolve(std::ptr::without_provenance_mut(inside), |symbol| {
+        frames.push(Frame {
+            address,
+            // Without the hash at its end.
+            name: symbol.name().map(|name| format!("{name:#}")),
+            file: symbol.filename().map(ToOwned::to_owned),
+            line: symbol.lineno(),
         });
-        if frames.len() == before {
-            frames.push(Frame {
-                address: *address,
-                name: None,
-                file: None,
-                line: None,
-            });
-        }
+    });
+    if frames.is_empty() {
+        frames.push(Frame {
+            address,
+            name: None,
+            file: None,
+            line: None,
+        });
     }
     frames
 }
