@@ -1,53 +1,11 @@
 //! The stress twin of `mutex.rs`: real threads, many rounds, a time limit.
 #![cfg(not(rt_loom))]
 
-use std::pin::pin;
 use std::sync::{Arc, mpsc};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
-use std::time::Duration;
+use std::thread;
 
+use rt_loom_tests::stress::{block_on, give_up, limited};
 use rt_sync::mutex::{Mutex, OwnedMutexGuard};
-
-fn limited(body: impl FnOnce() + Send + 'static) {
-    let (done, end) = mpsc::channel();
-    let worker = thread::spawn(move || {
-        body();
-        done.send(()).unwrap();
-    });
-    match end.recv_timeout(Duration::from_secs(60)) {
-        Err(mpsc::RecvTimeoutError::Timeout) => panic!("a wake is lost: not over after 60 s"),
-        _ => worker.join().unwrap(),
-    }
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return output;
-        }
-        thread::park();
-    }
-}
-
-/// Gets in line and gives up at once: what was granted meanwhile must go on to somebody else.
-fn give_up(future: impl Future) {
-    let mut future = Box::pin(future);
-    let _ = future
-        .as_mut()
-        .poll(&mut Context::from_waker(Waker::noop()));
-    thread::yield_now();
-}
 
 /// Threads that await, block, try and give up: one at a time, and each count is there.
 #[test]

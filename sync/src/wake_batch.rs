@@ -126,20 +126,7 @@ impl WakeBatch {
     }
 
     fn wake_some(&mut self) -> Option<Box<dyn Any + Send>> {
-        let mut first = None;
-        // One `catch_unwind` serves all wakers up to the next panic.
-        while let Err(payload) = panic::catch_unwind(AssertUnwindSafe(|| {
-            while let Some(waker) = self.pop() {
-                waker.wake();
-            }
-        })) {
-            if first.is_none() {
-                first = Some(payload);
-            } else {
-                discard(payload);
-            }
-        }
-        first
+        wake_each(std::iter::from_fn(|| self.pop()))
     }
 
     /// The oldest waker.
@@ -157,9 +144,22 @@ impl WakeBatch {
     }
 }
 
-/// Drops what a panic left, when another panic is already on its way: its destructor is user code once more, and nobody
-/// would hear of a panic in it.
-pub(crate) fn discard(payload: Box<dyn Any + Send>) {
+/// Wakes all, in order. One that panics does not keep the others from being woken; gives the payload of the first panic
+/// back, and [discards](discard) the others.
+pub fn wake_each(mut wakers: impl Iterator<Item = Waker>) -> Option<Box<dyn Any + Send>> {
+    let mut first = None;
+    // One `catch_unwind` serves all wakers up to the next panic.
+    while let Err(payload) =
+        panic::catch_unwind(AssertUnwindSafe(|| wakers.by_ref().for_each(Waker::wake)))
+    {
+        keep_first(&mut first, Some(payload));
+    }
+    first
+}
+
+/// Drops the payload of a panic that goes no further. Its destructor is user code once more, and nobody would hear of a panic
+/// in it.
+pub fn discard(payload: Box<dyn Any + Send>) {
     if let Err(another) = panic::catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         mem::forget(another);
     }

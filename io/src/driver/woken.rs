@@ -1,13 +1,15 @@
 //! The wakers that one select found, between the select and their wake.
 
 use std::fmt;
-use std::mem;
-use std::panic::{self, AssertUnwindSafe};
+use std::panic;
 use std::task::Waker;
+
+use rt_sync::wake_batch::{discard, wake_each};
 
 /// Wakers of one turn, in the order of its events, to be [woken](Self::wake) under no lock.
 ///
-/// Nothing is lost: what is still in it when it is dropped is woken then.
+/// It grows with the turn, other than a [`WakeBatch`](rt_sync::WakeBatch): the events of one select are all dispatched
+/// before any waker is woken. Nothing is lost: what is still in it when it is dropped is woken then.
 #[derive(Default)]
 #[must_use = "whoever waits for these events has to be woken"]
 pub struct Woken(Vec<Waker>);
@@ -40,32 +42,23 @@ impl Woken {
     /// # Panics
     /// With the first panic of a waker, after all the others were woken.
     pub fn wake(&mut self) {
-        let mut wakers = self.0.drain(..);
-        let mut first = None;
-        while let Err(payload) = panic::catch_unwind(AssertUnwindSafe(|| {
-            for waker in wakers.by_ref() {
-                waker.wake();
-            }
-        })) {
-            if first.is_none() {
-                first = Some(payload);
-            } else {
-                // Its destructor is user code once more, and nobody is left to hear of a panic in it.
-                mem::forget(payload);
-            }
-        }
-        drop(wakers);
-        if let Some(payload) = first {
+        if let Some(payload) = wake_each(self.0.drain(..)) {
             panic::resume_unwind(payload);
+        }
+    }
+
+    /// The same for a caller that has nothing to do with who owns the wakers: a panic, of which the panic hook has told,
+    /// goes no further.
+    pub fn wake_contained(&mut self) {
+        if let Some(payload) = wake_each(self.0.drain(..)) {
+            discard(payload);
         }
     }
 }
 
 impl Drop for Woken {
     fn drop(&mut self) {
-        if let Err(payload) = panic::catch_unwind(AssertUnwindSafe(|| self.wake())) {
-            mem::forget(payload);
-        }
+        self.wake_contained();
     }
 }
 

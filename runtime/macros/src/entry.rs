@@ -167,6 +167,7 @@ impl Function {
         let future = typed_body(&self.signature, output.as_ref(), self.brace, self.body);
 
         // Each name is of mixed site, so the body cannot see it. The runtime stands first: its drop comes last.
+        // `allow` in generated code, not `expect`: whether the lint fires depends on what the user wrote.
         let runtime = quote_spanned! {mixed=>
             #[allow(clippy::expect_used)]
             let runtime = #builder.build().expect("the runtime could not be started");

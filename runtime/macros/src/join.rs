@@ -113,6 +113,7 @@ fn write(kind: Kind, join: &Join) -> TokenStream {
         },
     };
     // An output type without values makes the tuple unreachable.
+    // `allow` in generated code, not `expect`: whether the lint fires depends on what the user wrote.
     quote!({
         #[allow(unreachable_code)]
         {

@@ -127,6 +127,7 @@ fn write(select: &Select) -> TokenStream {
         quote!(let mut #branch: u32 = #support::random_below(#count);)
     };
 
+    // `allow` in generated code, not `expect`: whether the lint fires depends on what the user wrote.
     quote!({
         #[allow(clippy::enum_variant_names, clippy::large_enum_variant)]
         enum #out<#(#variants,)*> {

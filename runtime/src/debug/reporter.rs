@@ -16,6 +16,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
+use rt_sync::wake_batch::discard;
+
 use super::sink::Sink;
 
 const MOST: usize = 64;
@@ -125,7 +127,7 @@ fn work() {
         queue.current = Some(Arc::clone(&job));
         drop(queue);
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| job.run())) {
-            mem::forget(payload);
+            discard(payload);
         }
         let over = Queue::lock().current.take();
         DONE.notify_all();

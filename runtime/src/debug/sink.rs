@@ -15,6 +15,8 @@ use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rt_sync::wake_batch::discard;
+
 use super::report::{Report, ReportKind};
 
 /// Reports of one kind and place in a [`WINDOW`]: enough to see that it is no single case.
@@ -105,8 +107,7 @@ impl Sink {
             None => tell(&report),
         };
         if let Err(payload) = catch_unwind(AssertUnwindSafe(tell)) {
-            // Its destructor is user code once more.
-            mem::forget(payload);
+            discard(payload);
         }
     }
 }

@@ -52,6 +52,7 @@
 /// rt::pin!(work());
 /// # }
 /// ```
+// `allow`, not `expect`: whether the lint fires depends on what the user does with the name.
 #[macro_export]
 macro_rules! pin {
     ($($name:ident),* $(,)?) => {

@@ -1,10 +1,11 @@
 //! What a builder has collected, in the form that the scheduler reads.
 
 use std::fmt;
-use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
+
+use rt_sync::wake_batch::discard;
 
 use super::UnhandledPanic;
 use crate::debug::{self, ReportHook};
@@ -18,8 +19,7 @@ pub(crate) fn call(hook: Option<&Hook>) {
     if let Some(hook) = hook
         && let Err(payload) = catch_unwind(AssertUnwindSafe(|| hook()))
     {
-        // Its destructor is user code once more.
-        mem::forget(payload);
+        discard(payload);
     }
 }
 

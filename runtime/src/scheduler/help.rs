@@ -18,7 +18,6 @@ use std::time::{Duration, Instant};
 
 use rt_io::driver::Woken;
 
-use super::worker::wake;
 use super::{Seat, Shared};
 use crate::trace;
 
@@ -81,7 +80,7 @@ impl Seat {
             && let Some(turned) = self.driver.help(|driver| driver.select_now(&mut found))
         {
             // The selector is unlocked: the sitter may want it, and a foreign waker may block.
-            wake(&mut found);
+            found.wake_contained();
             woken |= turned.is_ok_and(|turn| turn.events > 0);
             self.note_selected(now);
         }

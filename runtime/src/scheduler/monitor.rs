@@ -12,7 +12,6 @@
 //!
 //! The current-thread flavour has no monitor: there nothing of the runtime runs on another thread.
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -169,13 +168,13 @@ pub(super) fn start(shared: &Arc<Shared>) -> io::Result<()> {
 
 fn watch(shared: &Arc<Shared>) {
     let mut seats = shared.seats.snapshot();
-    let mut watched: HashMap<usize, Watched> = HashMap::new();
+    // By the index of the seat.
+    let mut watched: Vec<Watched> = Vec::new();
     let mut quiet = 0;
     let mut stuck = 0;
     let mut spares = SpareWorkers::default();
     loop {
         let busy = || seats.iter().any(|seat| is_awake(seat)) || shared.monitor.guests.load(SeqCst);
-        quiet = if busy() { 0 } else { quiet + 1 };
         let tick = if stuck > 0 { STUCK_TICK } else { TICK };
         // Spare workers that look after themselves are no reason to stay awake, but they have to be sent away.
         let idle = quiet > IDLE_TICKS && shared.monitor.spares() == 0;
@@ -185,29 +184,39 @@ fn watch(shared: &Arc<Shared>) {
         shared.seats.refresh(&mut seats);
         let now = Instant::now();
         let (mut workers_turn, mut spares_turn) = (false, false);
+        let mut any_awake = false;
         stuck = 0;
         for seat in seats.iter() {
             debug::polls::look(shared, seat, now);
             let turn = seat.turn.load(Relaxed);
-            let before = watched.get(&seat.index);
+            let is_awake = is_awake(seat);
+            any_awake |= is_awake;
+            let before = watched.get(seat.index);
             if let Some(before) = before
                 && before.turn == turn
-                && is_awake(seat)
+                && is_awake
             {
                 stuck += 1;
                 shared.monitor.note_ages(seat, now, before.since);
                 rescue(shared, seat, now);
             } else {
-                watched.insert(seat.index, Watched::new(turn, now));
+                let seen = Watched::new(turn, now);
+                match watched.get_mut(seat.index) {
+                    Some(before) => *before = seen,
+                    // Seats are looked at in their order.
+                    None => watched.push(seen),
+                }
                 workers_turn |= !seat.is_guest();
                 spares_turn |= seat.works.load(Relaxed);
             }
         }
+        let guests = shared.monitor.guests.load(SeqCst);
+        quiet = if any_awake || guests { 0 } else { quiet + 1 };
         spares.look(shared, now, workers_turn);
         if !workers_turn && !spares_turn {
             spares.consider(shared, now, &seats, &mut watched);
         }
-        if shared.monitor.guests.load(SeqCst) {
+        if guests {
             serve_guests(shared);
         }
     }

@@ -16,7 +16,6 @@
 //! A spawn or a wake against the closing: see `live.rs`. A `Runnable` that is queued after its queue was emptied belongs
 //! to a task that is over, and is dropped with the queue.
 
-use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -24,6 +23,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rt_sync::primitive::atomic::fence;
+use rt_sync::wake_batch::discard;
 
 use super::{Seat, Shared};
 use crate::context::{self, Context, Phase};
@@ -219,7 +219,7 @@ fn close_sources(seat: &Seat) {
     };
     // A foreign waker may panic; the panic hook has told of it.
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| selector.close())) {
-        mem::forget(payload);
+        discard(payload);
     }
 }
 

@@ -16,7 +16,6 @@
 //! stuck is who is blocked, or has computed for [`COMPUTES`] in this turn. Where the system does not tell, who has not
 //! turned for [`UNKNOWN`].
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -88,7 +87,7 @@ impl SpareWorkers {
         shared: &Arc<Shared>,
         now: Instant,
         seats: &Snapshot,
-        watched: &mut HashMap<usize, Watched>,
+        watched: &mut [Watched],
     ) {
         if self.ask_at.is_some_and(|at| now < at)
             || !self.is_time(shared, now)
@@ -101,7 +100,7 @@ impl SpareWorkers {
             .filter(|seat| !seat.is_guest() || seat.works.load(Relaxed))
             .all(|seat| {
                 watched
-                    .get_mut(&seat.index)
+                    .get_mut(seat.index)
                     .is_some_and(|watched| is_stuck(seat, watched, now))
             });
         self.ask_at = (!all_stuck).then(|| now + ASK_AGAIN);

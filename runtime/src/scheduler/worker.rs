@@ -23,7 +23,6 @@
 //! `rest.rs`.
 
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -460,7 +459,7 @@ impl<'a> Loop<'a> {
         self.laps.lap(&self.seat.counters.sampled.select);
         // The selector is unlocked: a waker may be foreign, and then it may do anything, also block.
         self.cx.phase.set(Phase::Dispatching);
-        wake(&mut woken);
+        woken.wake_contained();
         self.cx.phase.set(Phase::Polling);
         self.laps.lap(&self.seat.counters.sampled.dispatch);
         self.woken.set(woken);
@@ -494,14 +493,6 @@ struct Ran {
     full: bool,
     /// Tasks wait for the next select.
     deferred: bool,
-}
-
-/// Wakes what a select found. A foreign waker may panic: the others are woken all the same, and the loop goes on.
-pub(super) fn wake(woken: &mut Woken) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| woken.wake())) {
-        // The hook has reported it. The payload's destructor is user code as well, and may panic again.
-        std::mem::forget(payload);
-    }
 }
 
 /// Retries a contended steal a few times.

@@ -13,7 +13,6 @@
 use std::ffi::c_int;
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{AcqRel, Acquire, Release},
@@ -21,6 +20,8 @@ use std::sync::atomic::{
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::thread;
+
+use rt_sync::wake_batch::{discard, wake_each};
 
 use rt_sync::AtomicWaker;
 
@@ -95,11 +96,9 @@ impl Slot {
             .iter()
             .filter_map(|waker| waker.take())
             .collect();
-        for waker in wakers {
-            // A waker is code of whatever executor runs the listener; its panic must not end this thread.
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-                std::mem::forget(payload);
-            }
+        // A waker is code of whatever executor runs the listener; its panic must not end this thread.
+        if let Some(payload) = wake_each(wakers.into_iter()) {
+            discard(payload);
         }
     }
 }

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use rt_sync::coop;
 use rt_sync::primitive::atomic::Ordering::Relaxed;
+use rt_sync::wake_batch::discard;
 
 use super::cell::Cell;
 use super::cold::Cold;
@@ -207,7 +208,7 @@ fn contain<F: Future, S: Schedule>(cell: &Cell<F, S>, f: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(f)) {
         cell.scheduler
             .destructor_panicked(&report_of(cell, &*payload));
-        drop_payload(payload);
+        discard(payload);
     }
 }
 
@@ -218,7 +219,7 @@ fn contain_drop<F: Future, S: Schedule>(cell: &Cell<F, S>, f: impl FnOnce()) {
         let report = report_of(cell, &*payload);
         if let Some(payload) = cell.scheduler.own_destructor_panicked(&report, payload) {
             cell.scheduler.destructor_panicked(&report);
-            drop_payload(payload);
+            discard(payload);
         }
     }
 }
@@ -239,13 +240,6 @@ fn call_hooks<F: Future, S: Schedule>(cell: &Cell<F, S>) {
     };
     while let Some(hook) = cold.next_hook() {
         contain(cell, || hook(&done));
-    }
-}
-
-/// A payload's own destructor may panic as well.
-pub(super) fn drop_payload(payload: Box<dyn Any + Send>) {
-    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        mem::forget(again);
     }
 }
 
@@ -356,7 +350,7 @@ unsafe fn dealloc<F: Future, S: Schedule>(ptr: NonNull<Header>) {
     // SAFETY: the caller's promise.
     let free = || unsafe { Cell::<F, S>::free(ptr) };
     if let Err(payload) = catch_unwind(AssertUnwindSafe(free)) {
-        drop_payload(payload);
+        discard(payload);
     }
 }
 

@@ -13,7 +13,7 @@ use super::cell::Cell;
 use super::cold::Hook;
 use super::header::Header;
 use super::state::Wake;
-use super::{JoinHandle, Schedule, harness};
+use super::{JoinHandle, Schedule};
 
 /// A counted reference to a task of any type.
 pub struct TaskRef(NonNull<Header>);
@@ -73,7 +73,7 @@ impl TaskRef {
         let cold = self.header().cold.get_or_init();
         // The wakers belong to futures inside that task, not to the caller.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| cold.ask())) {
-            harness::drop_payload(payload);
+            rt_sync::wake_batch::discard(payload);
         }
     }
 

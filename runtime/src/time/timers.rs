@@ -21,15 +21,13 @@
 //! A turn with nothing due: one store and one load, both relaxed. Putting in and cancelling: one lock each. A timer
 //! that never was polled: nothing.
 
-use std::any::Any;
 use std::fmt;
-use std::mem;
-use std::panic::{self, AssertUnwindSafe};
 use std::time::Instant as RealInstant;
 
 use rt_sync::WakeBatch;
 use rt_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 use rt_sync::primitive::{Arc, Mutex};
+use rt_sync::wake_batch::discard;
 
 use super::clock::Clock;
 use super::entry::{End, EntryRef, State};
@@ -265,14 +263,6 @@ impl Timers {
 fn wake(batch: &mut WakeBatch) {
     if let Some(payload) = batch.wake_all_caught() {
         discard(payload);
-    }
-}
-
-#[cold]
-fn discard(payload: Box<dyn Any + Send>) {
-    // The destructor of a payload is user code once more.
-    if let Err(again) = panic::catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        mem::forget(again);
     }
 }
 

@@ -27,6 +27,7 @@ use std::task::Waker;
 
 use rt_sync::primitive::atomic::Ordering::Relaxed;
 use rt_sync::wait;
+use rt_sync::wake_batch::discard;
 use slab::Slab;
 
 use super::owner::OwnerCell;
@@ -130,13 +131,13 @@ impl Shared {
             Ok(Ok(())) => {}
             // The set is gone: its tasks are complete (module head, step 3), so this is only a reference.
             Ok(Err(task)) => drop(task),
-            Err(payload) => mem::forget(payload),
+            Err(payload) => discard(payload),
         }
     }
 
     fn wake(&self) {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.remote.wake())) {
-            mem::forget(payload);
+            discard(payload);
         }
     }
 
