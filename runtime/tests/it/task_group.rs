@@ -5,25 +5,29 @@
 //!
 //! Most tests run four times: as root future and as a task, on the current-thread flavour and with two workers.
 
+mod adding;
+mod cancellation;
+
 use std::any::Any;
 use std::convert::Infallible;
 use std::future::{Future, pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Barrier};
 use std::task::Poll;
 use std::time::Duration;
 
 use rt::runtime::{Builder, Runtime};
 use rt::sync::oneshot;
-use rt::task::group::{Cause, Refusal};
-use rt::task::{GroupError, JoinHandle, TaskGroup, cancelled, is_cancelled, yield_now};
+use rt::task::group::Cause;
+use rt::task::{GroupError, TaskGroup, cancelled, yield_now};
 use rt::time::sleep;
 
 use crate::support::within_limit;
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
+
 pub(crate) const LONG: Duration = Duration::from_secs(3600);
 
 pub(crate) fn runtime(workers: usize) -> Runtime {
@@ -221,82 +225,6 @@ fn g05_all_failures_that_happened_are_in_the_error() {
     });
 }
 
-/// A task with a group of five children that clean up, with awaits, when they are asked to end.
-fn five_polite(drops: &Drops, body: Guard) -> JoinHandle<usize> {
-    let (drops, guards) = (drops.clone(), [(); 5].map(|()| drops.guard()));
-    rt::spawn(async move {
-        TaskGroup::<Infallible>::scope(async |group| {
-            for guard in guards {
-                group.spawn(async move {
-                    cancelled().await;
-                    sleep(2 * MS).await;
-                    drop(guard);
-                });
-            }
-            cancelled().await;
-            drop(body);
-        })
-        .await
-        .expect("nobody fails");
-        drops.count()
-    })
-}
-
-#[test]
-fn g06_a_request_to_the_owner_reaches_all_children_and_the_owner_ends_after_them() {
-    everywhere(|| async {
-        let drops = Drops::default();
-        let owner = five_polite(&drops, Drops::default().guard());
-        sleep(MS).await;
-        assert_eq!(drops.count(), 0);
-        owner.cancel(LONG);
-        assert_eq!(owner.await.expect("answers the request"), 5);
-    });
-}
-
-#[test]
-fn g06_an_abort_of_the_owner_cancels_all_children() {
-    everywhere(|| async {
-        let drops = Drops::default();
-        let guards = [(); 5].map(|()| drops.guard());
-        let owner = rt::spawn(TaskGroup::<Infallible>::scope(async |group| {
-            for guard in guards {
-                group.spawn(asleep::<()>(guard));
-            }
-        }));
-        sleep(MS).await;
-        assert_eq!(drops.count(), 0);
-        owner.abort();
-        assert!(owner.await.expect_err("aborted").is_aborted());
-        drops.reach(5).await;
-    });
-}
-
-#[test]
-fn g07_the_body_sees_the_cancellation_as_well_as_each_child() {
-    everywhere(|| async {
-        let (drops, body) = (Drops::default(), Drops::default());
-        let owner = five_polite(&drops, body.guard());
-        owner.cancel(LONG);
-        assert_eq!(owner.await.expect("answers the request"), 5);
-        assert_eq!(body.count(), 1);
-
-        let guards = [(); 5].map(|()| drops.guard());
-        let guard = body.guard();
-        let owner = rt::spawn(TaskGroup::<Infallible>::scope(async |group| {
-            for guard in guards {
-                group.spawn(asleep::<()>(guard));
-            }
-            asleep::<()>(guard).await;
-        }));
-        yield_now().await;
-        owner.abort();
-        assert!(owner.await.expect_err("aborted").is_aborted());
-        assert_eq!(body.count(), 2);
-        drops.reach(10).await;
-    });
-}
-
 #[test]
 fn g08_failures_of_the_clean_up_come_in_place_of_cancelled() {
     everywhere(|| async {
@@ -434,109 +362,6 @@ fn g11_the_body_of_the_outer_group_may_run_the_inner_one() {
 }
 
 #[test]
-fn g12_an_outer_failure_cancels_the_inner_group_and_stands_alone() {
-    everywhere(|| async {
-        let drops = Drops::default();
-        let guard = drops.guard();
-        let error = TaskGroup::<BoxError>::scope(async |group| {
-            group.spawn(async {
-                TaskGroup::<BoxError>::scope(async |inner| {
-                    inner.spawn(asleep::<()>(guard));
-                    pending::<()>().await;
-                })
-                .await?;
-                Ok(())
-            });
-            group.spawn(async {
-                sleep(MS).await;
-                Err::<(), BoxError>("outer".into())
-            });
-        })
-        .await
-        .expect_err("a child fails");
-        assert_eq!(error.failures().len(), 1, "{error:?}");
-        assert_eq!(
-            error.first().error().map(ToString::to_string),
-            Some("outer".into())
-        );
-        // The inner group was dropped, and did not wait.
-        drops.reach(1).await;
-    });
-}
-
-#[test]
-fn g13_a_failure_wins_over_a_cancellation_under_way() {
-    everywhere(|| async {
-        let (asked, is_asked) = oneshot::channel();
-        let owner = rt::spawn(TaskGroup::scope(async |group| {
-            group.spawn(async {
-                is_asked.await.expect("the other child is asked");
-                Err::<(), _>("late")
-            });
-            group.spawn(async {
-                cancelled().await;
-                asked.send(()).expect("the other child waits");
-                sleep(LONG).await; // a slow clean-up
-            });
-            cancelled().await;
-            pending::<Result<(), &str>>().await
-        }));
-        owner.cancel(LONG);
-        let error = owner
-            .await
-            .expect("the scope ends")
-            .expect_err("a child fails");
-        assert_eq!(errors(&error), ["late"]);
-    });
-}
-
-#[test]
-fn g14_the_cancellation_of_an_owner_without_children_is_no_group_error() {
-    everywhere(|| async {
-        let owner = rt::spawn(TaskGroup::<Infallible>::scope(async |_group| {
-            pending::<()>().await;
-        }));
-        yield_now().await;
-        owner.abort();
-        assert!(owner.await.expect_err("aborted").is_aborted());
-    });
-}
-
-#[test]
-fn g15_a_body_that_answers_a_request_with_an_error_fails_the_group() {
-    everywhere(|| async {
-        let owner = rt::spawn(TaskGroup::scope(async |_group| {
-            cancelled().await;
-            Err::<(), _>("not now")
-        }));
-        owner.cancel(LONG);
-        let error = owner
-            .await
-            .expect("the scope ends")
-            .expect_err("the body fails");
-        assert_eq!(errors(&error), ["not now"]);
-    });
-}
-
-#[test]
-fn g16_a_body_that_fails_while_it_is_cancelled_for_a_child_adds_its_failure() {
-    everywhere(|| async {
-        let error = TaskGroup::scope(async |group| {
-            let _untidy = PanicDrop("body");
-            group.spawn(async { Err::<(), _>("child") });
-            pending::<Result<(), &str>>().await
-        })
-        .await
-        .expect_err("a child fails");
-        let [child, body] = error.failures() else {
-            panic!("two failures, not {error:?}");
-        };
-        assert_eq!(child.error(), Some(&"child"));
-        assert!(body.is_body() && body.is_panic());
-    });
-}
-
-#[test]
 fn g17_a_panic_of_the_body_goes_on_bare_after_the_children_have_ended() {
     everywhere(|| async {
         let drops = Drops::default();
@@ -577,176 +402,5 @@ fn g17_a_panic_of_a_child_is_a_failure_with_its_payload() {
         };
         assert!(panic.is_panic());
         assert_eq!(message(&*panic.into_panic()), "child");
-    });
-}
-
-#[test]
-fn g18_ended_children_are_not_kept() {
-    everywhere(|| async {
-        TaskGroup::<Infallible>::scope(async |group| {
-            for _ in 0..100 {
-                let children: Vec<_> = (0..100).map(|_| group.spawn(async {})).collect();
-                assert!(group.len() <= 100);
-                for child in children {
-                    child.await.expect("no error");
-                }
-                while !group.is_empty() {
-                    // The last instructions of a child may still run on another worker.
-                    yield_now().await;
-                }
-            }
-        })
-        .await
-        .expect("nobody fails");
-    });
-}
-
-fn tree(group: TaskGroup<Infallible>, depth: usize, drops: Drops) {
-    let next = group.clone();
-    group.spawn(async move {
-        let _guard = drops.guard();
-        yield_now().await;
-        if depth > 0 {
-            tree(next.clone(), depth - 1, drops.clone());
-            tree(next, depth - 1, drops.clone());
-        }
-    });
-}
-
-#[test]
-fn g19_children_that_children_add_are_waited_for() {
-    everywhere(|| async {
-        let drops = Drops::default();
-        let count = drops.clone();
-        TaskGroup::scope(async |group| tree(group, 6, count))
-            .await
-            .expect("nobody fails");
-        assert_eq!(drops.count(), 127);
-    });
-}
-
-fn endless(group: TaskGroup<&'static str>) {
-    let next = group.clone();
-    group.spawn(async move {
-        loop {
-            if next.len() < 200 {
-                endless(next.clone());
-            }
-            yield_now().await;
-        }
-    });
-}
-
-#[test]
-fn g20_children_that_add_children_without_end_stop_at_a_failure() {
-    everywhere(|| async {
-        let error = TaskGroup::scope(async |group| {
-            endless(group.clone());
-            group.spawn(async {
-                sleep(5 * MS).await;
-                Err::<(), _>("enough")
-            });
-        })
-        .await
-        .expect_err("a child fails");
-        assert_eq!(errors(&error), ["enough"]);
-        assert_eq!(error.failures().len(), 1);
-    });
-}
-
-#[test]
-fn g21_the_name_of_a_child_is_kept() {
-    everywhere(|| async {
-        TaskGroup::<Infallible>::scope(async |group| {
-            let child = group.build_task().name("fetcher").spawn(async {
-                let name = rt::task::current().name().map(str::to_owned);
-                assert_eq!(name.as_deref(), Some("fetcher"));
-            });
-            assert_eq!(child.name(), Some("fetcher"));
-        })
-        .await
-        .expect("nobody fails");
-    });
-}
-
-#[test]
-fn g22_after_a_failure_adding_is_refused_and_the_work_is_not_started() {
-    everywhere(|| async {
-        let (group_out, refused) = (Arc::new(Mutex::new(None)), Drops::default());
-        let (to, guard) = (group_out.clone(), refused.guard());
-        let error = TaskGroup::scope(async |group| {
-            *to.lock().expect("lock") = Some(group.clone());
-            let own = group.clone();
-            group.spawn(async move {
-                struct SpawnInDrop(TaskGroup<&'static str>, Option<Guard>);
-                impl Drop for SpawnInDrop {
-                    fn drop(&mut self) {
-                        let guard = self.1.take();
-                        let refused = self.0.try_spawn(async move {
-                            let _guard = guard;
-                            panic!("is not started");
-                        });
-                        let error = refused.expect_err("the group has failed");
-                        assert_eq!(error.why, Refusal::Cancelled);
-                        assert!(error.to_string().contains("failed"), "{error}");
-                        drop(error.future);
-                    }
-                }
-                let _spawner = SpawnInDrop(own, Some(guard));
-                pending::<()>().await;
-            });
-            sleep(MS).await;
-            Err::<(), _>("failed")
-        })
-        .await
-        .expect_err("the body fails");
-        assert_eq!(errors(&error), ["failed"]);
-        assert_eq!(error.failures().len(), 1, "{error:?}");
-        assert_eq!(refused.count(), 1);
-    });
-}
-
-#[test]
-fn g23_a_resource_in_the_body_that_fails_to_close_adds_its_failure_and_the_owner_is_not_cancelled()
-{
-    everywhere(|| async {
-        let owner = rt::spawn(async {
-            let error = TaskGroup::scope(async |group| {
-                let _outer = PanicDrop("outer resource");
-                let _tidy = Drops::default().guard();
-                group.spawn(async { Err::<(), _>("child") });
-                pending::<Result<(), &str>>().await
-            })
-            .await
-            .expect_err("a child fails");
-            assert_eq!(error.failures().len(), 2);
-            assert!(!is_cancelled());
-            sleep(MS).await;
-            "goes on"
-        });
-        assert_eq!(owner.await.expect("not cancelled"), "goes on");
-    });
-}
-
-#[test]
-fn g24_a_group_that_has_ended_takes_nobody_in() {
-    everywhere(|| async {
-        let group = TaskGroup::<Infallible>::scope(async |group| Ok(group))
-            .await
-            .expect("nobody fails");
-        assert!(group.is_closed());
-        let drops = Drops::default();
-        let error = group
-            .try_spawn(asleep::<()>(drops.guard()))
-            .expect_err("the group has ended");
-        assert_eq!(error.why, Refusal::Ended);
-        assert!(error.to_string().contains("ended"), "{error}");
-        drop(error);
-        assert_eq!(drops.count(), 1);
-        let handle = group.spawn(asleep::<()>(drops.guard()));
-        assert_eq!(drops.count(), 2);
-        let error = handle.await.expect_err("never began");
-        assert!(error.is_refused() && !error.is_panic(), "{error:?}");
-        assert!(error.to_string().contains("ended"), "{error}");
     });
 }
