@@ -160,6 +160,8 @@ where
                 StageProj::Making { future, turn } => {
                     let output = ready!(future.poll(cx));
                     let turn = turn.take();
+                    // The future goes before somebody else begins.
+                    this.stage.set(Stage::Over);
                     let result = match (accept(output), turn) {
                         (Ok(value), Some(turn)) => Ok(turn.fill(value)),
                         (Err(error), turn) => {
@@ -168,7 +170,6 @@ where
                         }
                         (Ok(_), None) => unreachable!("the turn is taken when the stage is left"),
                     };
-                    this.stage.set(Stage::Over);
                     return Poll::Ready(result);
                 }
                 StageProj::Over => panic!(

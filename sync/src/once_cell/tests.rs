@@ -194,6 +194,30 @@ fn the_future_goes_before_the_next_one_begins() {
 }
 
 #[test]
+fn a_future_that_has_failed_goes_before_the_next_one_begins() {
+    /// Fails at once, and looks at its cell when it is dropped.
+    struct Failed<'a>(&'a OnceCell<u8>, &'a AtomicUsize);
+    impl Future for Failed<'_> {
+        type Output = Result<u8, ()>;
+        fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+            Poll::Ready(Err(()))
+        }
+    }
+    impl Drop for Failed<'_> {
+        fn drop(&mut self) {
+            assert!(self.0.set(9).unwrap_err().is_initializing_err());
+            self.1.fetch_add(1, SeqCst);
+        }
+    }
+    let cell = OnceCell::new();
+    let drops = AtomicUsize::new(0);
+    let mut making = pin!(cell.get_or_try_init(|| Failed(&cell, &drops)));
+    assert_eq!(now(making.as_mut()), Some(Err(())));
+    assert_eq!(drops.load(SeqCst), 1);
+    assert_eq!(cell.set(9), Ok(()));
+}
+
+#[test]
 #[should_panic(expected = "polled after it was ready")]
 fn a_poll_after_the_end_says_so() {
     let cell = OnceCell::new();
