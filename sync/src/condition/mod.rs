@@ -74,13 +74,14 @@ impl<T: ?Sized> ConditionGuard for OwnedMutexGuard<T> {}
 
 mod sealed {
     use std::future::Future;
+    use std::panic::Location;
 
     pub trait Relock: Sized {
         type Mutex;
         type Lock: Future<Output = Self>;
 
         fn mutex(&self) -> Self::Mutex;
-        fn lock(mutex: Self::Mutex) -> Self::Lock;
+        fn lock(mutex: Self::Mutex, site: &'static Location<'static>) -> Self::Lock;
     }
 }
 
@@ -94,8 +95,8 @@ impl<'a, T: ?Sized> sealed::Relock for MutexGuard<'a, T> {
     }
 
     #[inline]
-    fn lock(mutex: &'a Mutex<T>) -> Lock<'a, T> {
-        mutex.lock()
+    fn lock(mutex: &'a Mutex<T>, site: &'static Location<'static>) -> Lock<'a, T> {
+        mutex.lock_at(site)
     }
 }
 
@@ -109,8 +110,8 @@ impl<T: ?Sized> sealed::Relock for OwnedMutexGuard<T> {
     }
 
     #[inline]
-    fn lock(mutex: Arc<Mutex<T>>) -> LockOwned<T> {
-        mutex.lock_owned()
+    fn lock(mutex: Arc<Mutex<T>>, site: &'static Location<'static>) -> LockOwned<T> {
+        mutex.lock_owned_at(site)
     }
 }
 
@@ -275,7 +276,7 @@ impl<G: ConditionGuard> Future for ConditionWait<'_, G> {
                 Poll::Ready(notification) => {
                     *this.granted = notification == Notification::One;
                     let mutex = this.mutex.take().expect("polled after it was ready");
-                    this.lock.set(Some(G::lock(mutex)));
+                    this.lock.set(Some(G::lock(mutex, this.site)));
                 }
             }
         }

@@ -288,3 +288,23 @@ fn it_goes_from_thread_to_thread() {
     send(&condition.wait(now(mutex.lock())));
     assert!(format!("{condition:?}").contains("Condition"));
 }
+
+/// What debug mode tells of a lock that nobody takes: the line of the user's `wait`, not one of ours.
+#[test]
+fn a_lock_that_is_granted_to_a_waiter_is_known_by_where_the_wait_was_made() {
+    crate::grants::watch();
+    let (condition, mutex) = (Condition::new(), Mutex::new(()));
+    let owned = Arc::new(Mutex::new(()));
+    let line = line!() + 1;
+    let mut borrowed = Task::waiting(condition.wait(now(mutex.lock())));
+    let mut kept = Task::waiting(condition.wait(now(owned.clone().lock_owned())));
+    let guards = (now(mutex.lock()), now(owned.clone().lock_owned()));
+    condition.notify_all();
+    assert!(borrowed.poll().is_pending() && kept.poll().is_pending());
+    drop(guards);
+    let overdue = crate::grants::overdue(std::time::Duration::ZERO);
+    let here = overdue.iter().filter(|grant| {
+        grant.site.file() == file!() && (line..line + 2).contains(&grant.site.line())
+    });
+    assert_eq!(here.count(), 2);
+}

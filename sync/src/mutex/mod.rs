@@ -18,6 +18,7 @@
 use std::cell::UnsafeCell;
 use std::error::Error;
 use std::fmt;
+use std::panic::Location;
 use std::sync::Arc;
 
 use crate::blocking;
@@ -111,6 +112,18 @@ impl<T: ?Sized> Mutex<T> {
     #[track_caller]
     pub fn lock(&self) -> Lock<'_, T> {
         Lock::new(Wait::new(self, 1))
+    }
+
+    /// [`lock`](Self::lock) for a future of another primitive, which was made at `site`.
+    #[inline]
+    pub(crate) fn lock_at(&self, site: &'static Location<'static>) -> Lock<'_, T> {
+        Lock::new(Wait::made_at(self, 1, site))
+    }
+
+    /// [`lock_owned`](Self::lock_owned), likewise.
+    #[inline]
+    pub(crate) fn lock_owned_at(self: Arc<Self>, site: &'static Location<'static>) -> LockOwned<T> {
+        LockOwned::new(Wait::made_at(self, 1, site))
     }
 
     /// Takes the lock if it is free and nobody waits for it.

@@ -85,10 +85,16 @@ impl<R: PermitsRef> Wait<R> {
     #[inline]
     #[track_caller]
     pub(crate) fn new(target: R, needed: usize) -> Self {
+        Self::made_at(target, needed, Location::caller())
+    }
+
+    /// [`new`](Self::new) for a future that was made by another one, which knows where.
+    #[inline]
+    pub(crate) fn made_at(target: R, needed: usize, site: &'static Location<'static>) -> Self {
         debug_assert!(needed <= MAX);
         Self {
             target: Some(target),
-            site: Location::caller(),
+            site,
             node: Node::needing(needed),
         }
     }
