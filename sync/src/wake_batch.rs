@@ -165,6 +165,17 @@ pub fn discard(payload: Box<dyn Any + Send>) {
     }
 }
 
+/// Lets a panic go on, unless another one is under way already.
+pub(crate) fn resume(panicked: Option<Box<dyn Any + Send>>) {
+    if let Some(payload) = panicked {
+        if thread::panicking() {
+            discard(payload);
+        } else {
+            panic::resume_unwind(payload);
+        }
+    }
+}
+
 /// Of several panics the first is the one that goes on.
 pub(crate) fn keep_first(
     first: &mut Option<Box<dyn Any + Send>>,
@@ -180,13 +191,7 @@ pub(crate) fn keep_first(
 impl Drop for WakeBatch {
     /// Wakes what is left: a wake that is lost is a task that hangs.
     fn drop(&mut self) {
-        if let Some(payload) = self.wake_all_caught() {
-            if thread::panicking() {
-                discard(payload);
-            } else {
-                panic::resume_unwind(payload);
-            }
-        }
+        resume(self.wake_all_caught());
     }
 }
 
@@ -198,13 +203,18 @@ impl Default for WakeBatch {
 
 impl Extend<Waker> for WakeBatch {
     /// Pushes every waker, and wakes the batch whenever it is full. Not for use under a lock.
+    ///
+    /// # Panics
+    /// If a waker panics; all have been pushed, or woken, by then.
     fn extend<I: IntoIterator<Item = Waker>>(&mut self, wakers: I) {
+        let mut panicked = None;
         for waker in wakers {
             if self.is_full() {
-                self.wake_all();
+                keep_first(&mut panicked, self.wake_all_caught());
             }
             self.push(waker);
         }
+        resume(panicked);
     }
 }
 

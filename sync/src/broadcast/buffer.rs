@@ -7,7 +7,6 @@
 use std::mem;
 use std::panic::{self, AssertUnwindSafe};
 use std::ptr::NonNull;
-use std::thread;
 
 use super::cell::{Cell, Claimed, MAX_SHARES, Then};
 use crate::notify::Notify;
@@ -190,11 +189,7 @@ impl<T> Shared<T> {
         if then == Then::Spare {
             self.tail.lock().spare.push(NonNull::from(cell));
         }
-        match panicked {
-            Some(payload) if thread::panicking() => wake_batch::discard(payload),
-            Some(payload) => panic::resume_unwind(payload),
-            None => {}
-        }
+        wake_batch::resume(panicked);
     }
 
     /// The number that the next value gets.
@@ -251,6 +246,7 @@ impl<T> Shared<T> {
     }
 
     /// Counts a receiver, and returns the number of the first value that it gets.
+    #[track_caller]
     pub(super) fn add_receiver(&self) -> u64 {
         let mut tail = self.tail.lock();
         assert!(

@@ -4,7 +4,6 @@ use std::fmt;
 use std::panic::{self, AssertUnwindSafe, Location};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::thread;
 
 use pin_project_lite::pin_project;
 
@@ -16,7 +15,7 @@ use crate::notify::Notified;
 use crate::primitive::Arc;
 use crate::primitive::atomic::Ordering::Acquire;
 use crate::wait::{self, WaitKind};
-use crate::wake_batch;
+use crate::wake_batch::{keep_first, resume};
 
 /// The end that receives: made by [`channel`](super::channel), by [`Sender::subscribe`](super::Sender::subscribe) or by
 /// [`resubscribe`](Self::resubscribe). Gets a clone of every value that is sent while it exists.
@@ -27,6 +26,7 @@ pub struct Receiver<T> {
 }
 
 impl<T> Receiver<T> {
+    #[track_caller]
     pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
         let next = shared.add_receiver();
         Self { shared, next }
@@ -73,7 +73,11 @@ impl<T> Receiver<T> {
 
 impl<T: Clone> Receiver<T> {
     /// Another receiver, which gets the values that are sent from now on (not those that this one has not got yet).
+    ///
+    /// # Panics
+    /// If there are `u32::MAX` receivers already.
     #[must_use]
+    #[track_caller]
     pub fn resubscribe(&self) -> Self {
         Self::new(self.shared.clone())
     }
@@ -88,7 +92,8 @@ impl<T: Clone> Receiver<T> {
     /// Nothing is lost when the future is dropped.
     ///
     /// # Panics
-    /// If the `clone` of the value panics. That value counts as received.
+    /// If the `clone` of the value panics, or the destructor of one that nobody else wants any more. That value counts as
+    /// received.
     #[inline]
     #[track_caller]
     pub fn recv(&mut self) -> Recv<'_, T> {
@@ -169,21 +174,14 @@ impl<T> Drop for Receiver<T> {
                 // Its share is taken all the same.
                 Err(payload) => {
                     self.next += 1;
-                    match panicked {
-                        None => panicked = Some(payload),
-                        Some(_) => wake_batch::discard(payload),
-                    }
+                    keep_first(&mut panicked, Some(payload));
                 }
             }
         }
         if last {
             self.shared.deserted.notify_waiters();
         }
-        match panicked {
-            Some(payload) if thread::panicking() => wake_batch::discard(payload),
-            Some(payload) => panic::resume_unwind(payload),
-            None => {}
-        }
+        resume(panicked);
     }
 }
 

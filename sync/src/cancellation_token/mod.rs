@@ -42,7 +42,7 @@ use crate::primitive::atomic::{
     Ordering::{Acquire, Relaxed, Release},
     fence,
 };
-use crate::wake_batch;
+use crate::wake_batch::{keep_first, resume};
 
 /// Tells tasks that they should end: clones of a token are cancelled together, children with their parents.
 ///
@@ -93,15 +93,9 @@ impl CancellationToken {
         let mut first = None;
         for node in Tree::cancel(&self.node) {
             let notified = panic::catch_unwind(AssertUnwindSafe(|| node.waiters.notify_all()));
-            match notified {
-                Ok(_) => {}
-                Err(payload) if first.is_none() => first = Some(payload),
-                Err(payload) => wake_batch::discard(payload),
-            }
+            keep_first(&mut first, notified.err());
         }
-        if let Some(payload) = first {
-            panic::resume_unwind(payload);
-        }
+        resume(first);
     }
 
     /// Whether the token is cancelled.

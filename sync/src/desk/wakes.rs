@@ -1,9 +1,8 @@
 //! Wakers collected under a lock, however many they are.
 
-use std::panic;
 use std::task::Waker;
 
-use crate::wake_batch::{WakeBatch, keep_first};
+use crate::wake_batch::{WakeBatch, keep_first, resume};
 
 /// Wakers of grants, collected under the lock and woken after it; more than a [`WakeBatch`] has room for.
 pub(crate) struct Wakes {
@@ -41,8 +40,6 @@ impl Wakes {
             batch.push(waker);
         }
         keep_first(&mut first, batch.wake_all_caught());
-        if let Some(payload) = first {
-            panic::resume_unwind(payload);
-        }
+        resume(first);
     }
 }

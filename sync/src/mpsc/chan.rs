@@ -3,7 +3,6 @@
 use std::any::Any;
 use std::panic::{self, RefUnwindSafe, UnwindSafe};
 use std::task::Waker;
-use std::thread;
 
 use crate::primitive::atomic::{
     AtomicBool, AtomicUsize,
@@ -11,7 +10,7 @@ use crate::primitive::atomic::{
 };
 use crate::primitive::{Arc, Mutex, MutexGuard};
 use crate::wait_list::WaitList;
-use crate::wake_batch::{self, WakeBatch, keep_first};
+use crate::wake_batch::{WakeBatch, keep_first, resume};
 
 use super::error::TrySendError;
 use super::queue::Queue;
@@ -434,14 +433,3 @@ impl<T> Chan<T> {
 // No invariant is broken when user code panics: it runs with the lock released and the state whole.
 impl<T> UnwindSafe for Chan<T> {}
 impl<T> RefUnwindSafe for Chan<T> {}
-
-/// Lets a panic go on, unless another one is already under way.
-pub(super) fn resume(panicked: Option<Box<dyn Any + Send>>) {
-    if let Some(payload) = panicked {
-        if thread::panicking() {
-            wake_batch::discard(payload);
-        } else {
-            panic::resume_unwind(payload);
-        }
-    }
-}

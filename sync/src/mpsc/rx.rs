@@ -9,9 +9,9 @@ use std::task::{Context, Poll, Waker, ready};
 use crate::coop;
 use crate::primitive::Arc;
 use crate::wait::{self, WaitKind};
-use crate::wake_batch::keep_first;
+use crate::wake_batch::{keep_first, resume};
 
-use super::chan::{Chan, resume};
+use super::chan::Chan;
 use super::error::TryRecvError;
 use super::queue::{Queue, Taken};
 

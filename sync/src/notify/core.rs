@@ -29,7 +29,6 @@
 )]
 
 use std::fmt;
-use std::panic;
 use std::ptr;
 use std::task::{Poll, Waker};
 
@@ -40,7 +39,7 @@ use crate::primitive::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 use crate::primitive::cell::UnsafeCell;
-use crate::wake_batch::{self, WakeBatch};
+use crate::wake_batch::{WakeBatch, keep_first, resume};
 
 const PERMIT: u64 = 1;
 const WAITING_BIT: u64 = 1 << 1;
@@ -74,6 +73,7 @@ struct Locked<'a> {
 unsafe impl Send for Core {}
 // SAFETY: as above; the list belongs to who has set `LOCKED`.
 unsafe impl Sync for Core {}
+
 impl Core {
     #[cfg(not(rt_loom))]
     pub(super) const fn new() -> Self {
@@ -182,21 +182,13 @@ impl Core {
         loop {
             let more = locked.with(|list| list.take_wakers(calls, &mut batch));
             drop(locked);
-            if let Some(payload) = batch.wake_all_caught() {
-                match panicked {
-                    None => panicked = Some(payload),
-                    // The first panic is the one that goes on.
-                    Some(_) => wake_batch::discard(payload),
-                }
-            }
+            keep_first(&mut panicked, batch.wake_all_caught());
             if !more {
                 break;
             }
             locked = self.lock();
         }
-        if let Some(payload) = panicked {
-            panic::resume_unwind(payload);
-        }
+        resume(panicked);
     }
 
     /// Waits until nobody has the lock, and returns the word.

@@ -45,7 +45,6 @@
     reason = "nodes of the queue lie in pinned futures and are reached by pointer"
 )]
 
-use std::panic;
 use std::task::{Poll, Waker};
 
 use crate::primitive::atomic::{
@@ -53,7 +52,7 @@ use crate::primitive::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 use crate::primitive::{Mutex, MutexGuard};
-use crate::wake_batch::{self, WakeBatch, keep_first};
+use crate::wake_batch::{self, WakeBatch, keep_first, resume};
 
 mod queue;
 mod wait;
@@ -247,9 +246,7 @@ impl Permits {
             }
             queue = self.queue.lock();
         }
-        if let Some(payload) = panicked {
-            panic::resume_unwind(payload);
-        }
+        resume(panicked);
     }
 
     /// Refuses those who wait and all who come later.
@@ -269,9 +266,7 @@ impl Permits {
             queue = self.queue.lock();
         }
         drop(queue);
-        if let Some(payload) = panicked {
-            panic::resume_unwind(payload);
-        }
+        resume(panicked);
     }
 
     /// Removes up to `n` of the permits that nobody holds; returns how many these were.

@@ -48,7 +48,6 @@ mod segments;
 mod waiter;
 
 use std::fmt;
-use std::panic;
 
 use self::segments::{ALL, ONE, Segments};
 pub use self::waiter::Waiter;
@@ -58,7 +57,7 @@ use crate::primitive::atomic::{
     fence,
 };
 use crate::primitive::{Mutex, MutexGuard};
-use crate::wake_batch::{WakeBatch, keep_first};
+use crate::wake_batch::{WakeBatch, keep_first, resume};
 
 /// A first-in-first-out list of [waiters](Waiter), each with a tag.
 ///
@@ -237,9 +236,7 @@ impl<T: Copy> WaitList<T> {
             }
             list = self.list.lock();
         }
-        if let Some(payload) = panicked {
-            panic::resume_unwind(payload);
-        }
+        resume(panicked);
     }
 
     /// Makes `occupied` say what the list says.

@@ -81,3 +81,15 @@ fn extend_wakes_whenever_it_is_full() {
     drop(batch);
     assert_eq!((probe.wakes(), probe.alive()), (2 * CAPACITY + 1, 0));
 }
+
+#[test]
+fn extend_loses_no_waker_to_one_that_panics() {
+    let (bad, good) = (Probe::new(), Probe::new());
+    once(&bad.on_wake, || panic!("in wake"));
+    let wakers = std::iter::once(bad.waker()).chain((0..2 * CAPACITY).map(|_| good.waker()));
+    let mut batch = WakeBatch::new();
+    let panicked = catch_unwind(AssertUnwindSafe(|| batch.extend(wakers)));
+    assert_eq!(panicked.unwrap_err().downcast_ref(), Some(&"in wake"));
+    drop(batch);
+    assert_eq!((good.wakes(), good.alive()), (2 * CAPACITY, 0));
+}
