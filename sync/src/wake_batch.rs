@@ -165,6 +165,14 @@ pub fn discard(payload: Box<dyn Any + Send>) {
     }
 }
 
+/// Runs what may wake somebody for a caller that has taken something already and would lose it to a panic. That of a waker,
+/// of which the panic hook has told, goes no further.
+pub(crate) fn contain(wake: impl FnOnce()) {
+    if let Err(payload) = panic::catch_unwind(AssertUnwindSafe(wake)) {
+        discard(payload);
+    }
+}
+
 /// Lets a panic go on, unless another one is under way already.
 pub(crate) fn resume(panicked: Option<Box<dyn Any + Send>>) {
     if let Some(payload) = panicked {

@@ -10,7 +10,7 @@ use crate::primitive::atomic::{
 };
 use crate::primitive::{Arc, Mutex, MutexGuard};
 use crate::wait_list::WaitList;
-use crate::wake_batch::{WakeBatch, keep_first, resume};
+use crate::wake_batch::{WakeBatch, contain, keep_first, resume};
 
 use super::error::TrySendError;
 use super::queue::Queue;
@@ -261,7 +261,8 @@ impl<T> Chan<T> {
 
     #[cold]
     fn come_by(&self) {
-        self.settle(self.lock());
+        // The receiver has taken its values: what the waker of a sender does must not cost it these.
+        contain(|| self.settle(self.lock()));
     }
 
     /// Frees slots for which nobody waits any more.

@@ -35,8 +35,9 @@
 //!
 //! # User code
 //! Wakers are cloned, woken and dropped, and values dropped, with the lock released and the state whole. If a waker
-//! panics, all others that were to be woken have been woken before the panic goes on; a receive that it goes through has
-//! taken its value, which is dropped.
+//! panics, all others that were to be woken have been woken before the panic goes on. Out of a receive it does not go on: it
+//! would take along the value that the receiver has by then, which has nothing to do with a sender's waker. The panic hook
+//! has told of it.
 //!
 //! # What was not done
 //! *Letting waiting senders wait until a share of the capacity is free* would save wake-ups where senders and receiver

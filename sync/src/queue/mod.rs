@@ -7,7 +7,7 @@
 //! nothing and put nothing, and who stands behind it goes on.
 //!
 //! # How it works
-//! One desk (`desk.rs`): the items and three lines (getters, putters, joiners) under one short lock. A grant is not
+//! One desk (`desk/mod.rs`): the items and three lines (getters, putters, joiners) under one short lock. A grant is not
 //! the item but the right to it: the item stays in the queue until the getter runs. So a getter that is dropped has
 //! nothing to put back, and the order of items is what the kind of queue says at any time. The invariants, whenever the
 //! lock is free:
@@ -23,7 +23,9 @@
 //! # User code
 //! None under the lock but the comparisons of a [`PriorityQueue`]: they must not touch the queue, or they hang. When
 //! one panics, the operation is undone: the item of a put is dropped, that of a get stays, and the panic goes on to the
-//! caller of that operation. The queue is as it was, for everybody else too.
+//! caller of that operation. The queue is as it was, for everybody else too. A waker that panics keeps nobody else from being
+//! woken, and a getter from nothing: out of a get its panic does not go on, as it would take the item along. The panic hook
+//! has told of it.
 
 mod base;
 mod error;

@@ -5,6 +5,7 @@ use std::task::Waker;
 
 use super::store::{Panicked, Refused, Store};
 use crate::desk::{Clerk, Desk, Locked, Place, Wakes};
+use crate::wake_batch::contain;
 
 /// The lines.
 pub(super) const GETTERS: usize = 0;
@@ -222,13 +223,14 @@ pub(super) struct After {
 }
 
 impl After {
+    /// The caller has an item, which a panic of a waker must not take along.
     #[inline]
     pub(super) fn wake(self) {
         if let Some(waker) = self.wake {
-            waker.wake();
+            wake_putter(waker);
         }
         if let Some(wakes) = self.wakes {
-            wakes.wake_all();
+            contain(|| wakes.wake_all());
         }
     }
 }
@@ -254,7 +256,7 @@ pub(super) fn put_fast<S: Store>(desk: &QueueDesk<S>, item: S::Item) -> Result<(
     let wake = queue.offer_item();
     drop(queue);
     if let Some(waker) = wake {
-        wake_other(waker);
+        wake_getter(waker);
     }
     Ok(())
 }
@@ -272,7 +274,7 @@ pub(super) fn get_fast<S: Store>(desk: &QueueDesk<S>) -> Option<S::Item> {
             let wake = queue.offer_place();
             drop(queue);
             if let Some(waker) = wake {
-                wake_other(waker);
+                wake_putter(waker);
             }
             Some(item)
         }
@@ -296,6 +298,13 @@ fn refuse<T>(refused: Refused<T>) -> ! {
 /// Once in a batch of items.
 #[cold]
 #[inline(never)]
-fn wake_other(waker: Waker) {
+fn wake_getter(waker: Waker) {
     waker.wake();
+}
+
+/// Likewise, for a getter that has its item.
+#[cold]
+#[inline(never)]
+fn wake_putter(waker: Waker) {
+    contain(|| waker.wake());
 }

@@ -252,6 +252,42 @@ fn a_waker_that_panics_keeps_no_other_sender_from_being_let_in() {
 }
 
 #[test]
+fn a_receiver_keeps_its_values_when_the_waker_of_a_sender_panics() {
+    let (sender, mut receiver) = channel(2);
+    let (bad, good) = (Probe::new(), Probe::new());
+    for round in 0..3 {
+        sender.try_send(1).unwrap();
+        sender.try_send(2).unwrap();
+        once(&bad.on_wake, || panic!("a waker that panics"));
+        let mut first = pin!(sender.send(3));
+        let mut second = pin!(sender.send(4));
+        assert!(poll_with(first.as_mut(), &bad).is_pending());
+        assert!(poll_with(second.as_mut(), &good).is_pending());
+        match round {
+            0 => {
+                assert_eq!(receiver.try_recv(), Ok(1));
+                assert_eq!(now(receiver.recv()), Some(2));
+            }
+            1 => {
+                assert_eq!(receiver.blocking_recv(), Some(1));
+                assert_eq!(receiver.blocking_recv(), Some(2));
+            }
+            _ => {
+                let mut values = Vec::new();
+                assert_eq!(now(receiver.recv_many(&mut values, 9)), 2);
+                assert_eq!(values, [1, 2]);
+            }
+        }
+        assert_eq!((bad.wakes(), good.wakes()), (round + 1, round + 1));
+        assert!(poll_with(first.as_mut(), &bad).is_ready());
+        assert!(poll_with(second.as_mut(), &good).is_ready());
+        assert_eq!(receiver.try_recv(), Ok(3));
+        assert_eq!(receiver.try_recv(), Ok(4));
+        assert_eq!(sender.capacity(), 2);
+    }
+}
+
+#[test]
 #[should_panic(expected = "polled after it was ready")]
 fn a_send_that_is_polled_after_its_end_says_so() {
     let (sender, _receiver) = channel(2);

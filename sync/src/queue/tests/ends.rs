@@ -242,6 +242,35 @@ fn a_waker_that_panics_keeps_nobody_from_being_woken() {
     });
 }
 
+#[test]
+fn a_getter_keeps_its_item_when_the_waker_of_another_panics() {
+    limited(|| {
+        let queue = Queue::new(1);
+        let bad = |task: &Task<_>| once(&task.probe.on_wake, || panic!("a bad waker"));
+        queue.try_put(0).unwrap();
+        for item in 0..3 {
+            let putter = Task::waiting(queue.put(item + 1));
+            bad(&putter);
+            let got = match item {
+                0 => queue.try_get().ok(),
+                1 => now(queue.get()).ok(),
+                _ => now(queue.next()),
+            };
+            assert_eq!(got, Some(item));
+            putter.woken().unwrap();
+        }
+        // One that has waited for it, with another behind it when the queue ends.
+        assert_eq!(queue.try_get(), Ok(3));
+        let getter = Task::waiting(queue.get());
+        let late = Task::waiting(queue.get());
+        once(&late.probe.on_wake, || panic!("a bad waker"));
+        queue.try_put(4).unwrap();
+        queue.shutdown(Shutdown::Draining);
+        assert_eq!(getter.woken(), Ok(4));
+        assert_eq!(late.woken(), Err(QueueShutDown(())));
+    });
+}
+
 /// Looks at its queue when it is dropped, which hangs if the lock is held.
 struct Nosy(Arc<Mutex<Vec<usize>>>, Option<Arc<Queue<Nosy>>>);
 
