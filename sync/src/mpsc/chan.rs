@@ -208,6 +208,10 @@ impl<T> Chan<T> {
         if self.closed.load(Relaxed) {
             return Admission::Closed;
         }
+        // None at all overtake nobody.
+        if need == 0 {
+            return Admission::Granted;
+        }
         if !state.waiters.is_empty() {
             return Admission::Full;
         }

@@ -246,3 +246,18 @@ fn recv_many_lets_as_many_in_as_it_takes() {
     );
     assert!(poll_with(waiting[3].as_mut(), &probe).is_pending());
 }
+
+#[test]
+fn who_needs_no_slot_waits_for_none() {
+    let (sender, mut receiver) = channel(1);
+    sender.try_send(1).unwrap();
+    assert_eq!(now(sender.reserve_many(0)).unwrap().len(), 0);
+    let probe = Probe::new();
+    let mut waiting = pin!(sender.send(2));
+    assert!(poll_with(waiting.as_mut(), &probe).is_pending());
+    // Nobody is overtaken by who takes nothing.
+    assert_eq!(now(sender.reserve_many(0)).unwrap().len(), 0);
+    assert_eq!(sender.try_reserve_many(0).unwrap().len(), 0);
+    assert_eq!(receiver.try_recv(), Ok(1));
+    assert!(poll_with(waiting.as_mut(), &probe).is_ready());
+}
