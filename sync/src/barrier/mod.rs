@@ -6,7 +6,7 @@
 //! has passed, whether it runs or not. So who comes for the next round never passes with this one.
 //!
 //! # How it works
-//! One desk (`desk.rs`) with one line: the round is complete when the line has a place less than there are parties.
+//! One desk (`desk/mod.rs`) with one line: the round is complete when the line has a place less than there are parties.
 //! The last to come gives everybody an index, in order of arrival, and takes the highest.
 
 use std::fmt;

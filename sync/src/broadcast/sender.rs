@@ -74,6 +74,10 @@ impl<T> Sender<T> {
     }
 
     /// Another receiver, which gets the values that are sent from now on.
+    ///
+    /// # Panics
+    /// If there are `u32::MAX` receivers already.
+    #[track_caller]
     pub fn subscribe(&self) -> Receiver<T> {
         Receiver::new(self.shared.clone())
     }

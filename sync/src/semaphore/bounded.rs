@@ -107,7 +107,8 @@ impl BoundedSemaphore {
         self.acquire_many(1)
     }
 
-    /// Waits for `n` permits, and takes them at once.
+    /// Waits for `n` permits, and takes them at once. More than the [bound](Self::bound) never come: who asks for so many
+    /// waits until the semaphore is closed, and so does everybody behind.
     ///
     /// # Errors
     /// If the semaphore is or gets [closed](Self::close).
