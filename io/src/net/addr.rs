@@ -15,6 +15,7 @@ use std::thread;
 use std::vec;
 
 use rt_sync::AtomicWaker;
+use rt_sync::coop;
 use rt_sync::primitive::Mutex;
 use rt_sync::wait::{self, WaitKind};
 
@@ -251,10 +252,12 @@ impl Future for Lookup {
     type Output = io::Result<LookupHost>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let unit = ready!(coop::poll_proceed(cx));
         let Poll::Ready(result) = self.resolve.poll_addrs(cx) else {
             wait::record(WaitKind::Blocking, self.site);
             return Poll::Pending;
         };
+        unit.made_progress();
         Poll::Ready(result.map(LookupHost))
     }
 }
@@ -305,10 +308,12 @@ impl<T> Future for EachAddr<T> {
     type Output = io::Result<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        let unit = ready!(coop::poll_proceed(cx));
         let Poll::Ready(addrs) = self.resolve.poll_addrs(cx) else {
             wait::record(WaitKind::Blocking, self.site);
             return Poll::Pending;
         };
+        unit.made_progress();
         let mut last = None;
         for addr in addrs? {
             match (self.try_one)(addr) {

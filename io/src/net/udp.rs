@@ -12,6 +12,7 @@ use std::panic::Location;
 use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll};
 
+use rt_sync::coop;
 use rt_sync::wait::{self, WaitKind};
 use socket2::SockRef;
 
@@ -109,6 +110,7 @@ impl UdpSocket {
     ) -> impl Future<Output = io::Result<()>> + 'a {
         let addrs = resolved(Resolve::new(addr), Location::caller());
         async move {
+            coop::consume_budget().await;
             let mut last = no_addresses();
             for addr in addrs.await? {
                 match self.io.get_ref().connect(addr) {

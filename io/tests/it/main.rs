@@ -3,6 +3,7 @@
 mod async_fd;
 #[cfg(any(feature = "hyper", feature = "tokio-io"))]
 mod compat;
+mod coop;
 mod copy;
 mod driver;
 mod duplex;

@@ -227,6 +227,9 @@ fn connect_waits_while_the_backlog_is_full() {
             let still_waits =
                 std::future::poll_fn(|cx| Poll::Ready(second.as_mut().poll(cx).is_pending()));
             assert!(still_waits.await);
+            let wait = rt_sync::wait::take();
+            assert_eq!(wait.kind, rt_sync::wait::WaitKind::Connect);
+            assert_eq!(wait.site.unwrap().file(), file!());
             let accept = async {
                 listener.accept().await.unwrap();
                 listener.accept().await.unwrap()

@@ -7,6 +7,7 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use rt_sync::coop;
 use rt_sync::wait::{self, WaitKind};
 
 use super::stream::{TcpStream, unregistered};
@@ -96,7 +97,19 @@ impl Future for Connect {
     type Output = io::Result<TcpStream>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.get_mut();
+        // Of its own, since a connection that stands at once spends no other.
+        let unit = ready!(coop::poll_proceed(cx));
+        let polled = self.get_mut().poll_steps(cx);
+        if polled.is_ready() {
+            unit.made_progress();
+        }
+        polled
+    }
+}
+
+impl Connect {
+    fn poll_steps(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<TcpStream>> {
+        let this = self;
         loop {
             match &mut this.step {
                 Step::Resolve(resolve) => {

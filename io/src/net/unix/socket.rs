@@ -1,12 +1,14 @@
 //! A Unix socket before it becomes a stream, a listener or a datagram socket.
 
+use std::future::Future;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::panic::Location;
 use std::path::Path;
 
 use socket2::{Domain, Socket, Type};
 
-use super::{UnixDatagram, UnixListener, UnixStream, address};
+use super::{UnixDatagram, UnixListener, UnixStream, address, stream};
 
 /// A Unix socket that is neither connected nor listening yet: to bind it before it connects, or to choose the backlog.
 ///
@@ -82,10 +84,14 @@ impl UnixSocket {
     ///
     /// # Cancel safety
     /// The socket is closed.
-    pub async fn connect(self, path: impl AsRef<Path>) -> io::Result<UnixStream> {
-        self.must_be(true, "connect")?;
-        let addr = address::of_path(path.as_ref())?;
-        UnixStream::connect_socket(self.socket.into(), &addr).await
+    #[track_caller]
+    pub fn connect(self, path: impl AsRef<Path>) -> impl Future<Output = io::Result<UnixStream>> {
+        let addr = address::of_path(path.as_ref());
+        let site = Location::caller();
+        async move {
+            self.must_be(true, "connect")?;
+            stream::connect(|| Ok(self.socket.into()), &addr?, site).await
+        }
     }
 
     /// The socket as one for datagrams.

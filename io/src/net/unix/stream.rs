@@ -4,17 +4,21 @@
 //! also ends where the sender's credentials change or where descriptors were passed, with more data behind it. The
 //! price is one `recv` more before a task waits.
 
+use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net;
 use std::os::unix::net::SocketAddr;
+use std::panic::Location;
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::BufMut;
+use rt_sync::coop;
+use rt_sync::wait::{self, WaitKind};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
@@ -66,9 +70,11 @@ impl UnixStream {
     ///
     /// # Cancel safety
     /// A connection that is not returned is closed.
-    pub async fn connect(path: impl AsRef<Path>) -> io::Result<UnixStream> {
-        let addr = address::of_path(path.as_ref())?;
-        Self::connect_addr(&addr).await
+    #[track_caller]
+    pub fn connect(path: impl AsRef<Path>) -> impl Future<Output = io::Result<UnixStream>> {
+        let addr = address::of_path(path.as_ref());
+        let site = Location::caller();
+        async move { connect(new_socket, &addr?, site).await }
     }
 
     /// Connects to an address.
@@ -78,34 +84,9 @@ impl UnixStream {
     ///
     /// # Cancel safety
     /// As [`connect`](Self::connect).
-    pub async fn connect_addr(addr: &SocketAddr) -> io::Result<UnixStream> {
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let socket =
-            rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        Self::connect_socket(socket, addr).await
-    }
-
-    /// Connects a non-blocking socket.
-    pub(super) async fn connect_socket(
-        socket: OwnedFd,
-        addr: &SocketAddr,
-    ) -> io::Result<UnixStream> {
-        let raw = address::raw(addr)?;
-        let (mut pause, longest) = CONNECT_PAUSES;
-        loop {
-            match rustix::net::connect(&socket, &raw) {
-                Ok(()) => return Ok(Self::new(socket.into())),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    let Some(sleep) = context::sleep(pause) else {
-                        return Err(backlog_full(addr));
-                    };
-                    sleep.await;
-                    pause = longest.min(pause * 2);
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
+    #[track_caller]
+    pub fn connect_addr(addr: &SocketAddr) -> impl Future<Output = io::Result<UnixStream>> {
+        connect(new_socket, addr, Location::caller())
     }
 
     /// Two sockets connected to each other.
@@ -309,6 +290,46 @@ impl UnixStream {
             // The other end is gone, and with it whom to tell.
             Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
             other => other,
+        }
+    }
+}
+
+fn new_socket() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    Ok(socket)
+}
+
+/// Connects a non-blocking socket.
+pub(super) async fn connect(
+    socket: impl FnOnce() -> io::Result<OwnedFd>,
+    addr: &SocketAddr,
+    site: &'static Location<'static>,
+) -> io::Result<UnixStream> {
+    // A connection stands at once, or there is none: nothing else spends budget here.
+    coop::consume_budget().await;
+    let socket = socket()?;
+    let raw = address::raw(addr)?;
+    let (mut pause, longest) = CONNECT_PAUSES;
+    loop {
+        match rustix::net::connect(&socket, &raw) {
+            Ok(()) => return Ok(UnixStream::new(socket.into())),
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => {
+                let Some(mut sleep) = context::sleep(pause) else {
+                    return Err(backlog_full(addr));
+                };
+                poll_fn(|cx| {
+                    let polled = sleep.as_mut().poll(cx);
+                    if polled.is_pending() {
+                        wait::record(WaitKind::Connect, site);
+                    }
+                    polled
+                })
+                .await;
+                pause = longest.min(pause * 2);
+            }
+            Err(error) => return Err(error.into()),
         }
     }
 }
