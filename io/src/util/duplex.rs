@@ -21,6 +21,7 @@ use futures_lite::io::{ReadHalf, WriteHalf};
 use rt_sync::coop;
 use rt_sync::primitive::{Arc, Mutex};
 use rt_sync::wait::{self, WaitKind};
+use rt_sync::wake_batch::{discard, wake_each};
 
 /// One end of a pair made by [`duplex`].
 ///
@@ -78,8 +79,11 @@ impl fmt::Debug for DuplexStream {
 
 impl Drop for DuplexStream {
     fn drop(&mut self) {
-        self.outgoing.close(Side::Writer);
-        self.incoming.close(Side::Reader);
+        // Both are closed before any waker is woken or dropped: it may panic.
+        let outgoing = self.outgoing.close(Side::Writer);
+        let incoming = self.incoming.close(Side::Reader);
+        wake(outgoing.other.into_iter().chain(incoming.other));
+        drop((outgoing.own, incoming.own));
     }
 }
 
@@ -200,7 +204,9 @@ macro_rules! impl_stream {
             }
 
             fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-                self.$outgoing.close(Side::Writer);
+                let closed = self.$outgoing.close(Side::Writer);
+                wake(closed.other);
+                drop(closed.own);
                 Poll::Ready(Ok(()))
             }
         }
@@ -335,9 +341,7 @@ impl Pipe {
                 };
                 drop(state);
                 unit.made_progress();
-                if let Some(other) = other {
-                    other.wake();
-                }
+                wake(other);
                 return Poll::Ready(result);
             }
             let slot = &mut state.waiting[side as usize];
@@ -363,10 +367,10 @@ impl Pipe {
         }
     }
 
-    /// `side` goes: its own waker is dropped, the other side's is woken. A reader that goes frees what is left.
-    fn close(&self, side: Side) {
+    /// `side` goes. A reader that goes frees what is left.
+    fn close(&self, side: Side) -> Closed {
         let mut state = self.state.lock();
-        let first = !std::mem::replace(&mut state.closed, true);
+        state.closed = true;
         let own = state.waiting[side as usize].take();
         let other = state.waiting[1 - side as usize].take();
         let unread = match side {
@@ -374,9 +378,22 @@ impl Pipe {
             Side::Writer => VecDeque::new(),
         };
         drop(state);
-        drop((own, unread));
-        if let Some(other) = other.filter(|_| first) {
-            other.wake();
-        }
+        drop(unread);
+        Closed { other, own }
+    }
+}
+
+/// The wakers that were in a pipe when a side went: that of the other side is to be woken, its own to be dropped. Once it is
+/// closed nobody waits.
+struct Closed {
+    other: Option<Waker>,
+    own: Option<Waker>,
+}
+
+/// Who wakes has moved bytes already, which a panic of the other side's waker must not take along: it goes no further. The panic
+/// hook has told of it.
+fn wake(others: impl IntoIterator<Item = Waker>) {
+    if let Some(payload) = wake_each(others.into_iter()) {
+        discard(payload);
     }
 }

@@ -216,3 +216,40 @@ fn endless_data_makes_a_task_give_way() {
 fn a_pipe_without_room_is_refused() {
     let _ = duplex(0);
 }
+
+/// A waker that panics.
+struct Bad;
+
+impl Wake for Bad {
+    fn wake(self: Arc<Self>) {
+        panic!("a bad waker");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_takes_no_bytes_along_and_keeps_nobody_asleep() {
+    within_limit(|| {
+        let bad = Waker::from(Arc::new(Bad));
+        let mut bad = Context::from_waker(&bad);
+        let (mut one, mut two) = duplex(1);
+        block_on(one.write(b"a")).unwrap();
+        assert!(Pin::new(&mut one).poll_write(&mut bad, b"b").is_pending());
+        let mut buf = [0; 1];
+        assert_eq!(block_on(two.read(&mut buf)).unwrap(), 1);
+        assert_eq!(&buf, b"a");
+
+        // The reader has a bad one, and the writer, at the same end, is told all the same when the other end goes.
+        block_on(two.write(b"c")).unwrap();
+        let (count, good) = counter();
+        let mut good = Context::from_waker(&good);
+        assert!(
+            Pin::new(&mut two)
+                .poll_read(&mut bad, &mut buf)
+                .is_pending()
+        );
+        assert!(Pin::new(&mut two).poll_write(&mut good, b"d").is_pending());
+        drop(one);
+        assert_eq!(count.0.load(SeqCst), 1);
+        assert_eq!(block_on(two.read(&mut buf)).unwrap(), 0);
+    });
+}
