@@ -11,11 +11,11 @@
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Poll, Waker};
 use std::{mem, thread};
 
 use rt_sync::primitive::{Condvar, Mutex};
+use rt_sync::wake_batch::{discard, wake_each};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
@@ -92,8 +92,7 @@ impl ThreadReader {
         drop(old);
         self.wanted.notify_one();
         if start && let Err(error) = self.start(fd) {
-            self.state.lock().started = false;
-            self.forget(key);
+            self.not_started(key);
             return Poll::Ready(Err(error));
         }
         Poll::Pending
@@ -124,6 +123,16 @@ impl ThreadReader {
             })
     }
 
+    /// There is no thread. The others that wait for it come again, and one of them tries to start it.
+    fn not_started(&self, key: u64) {
+        let mut state = self.state.lock();
+        state.started = false;
+        state.wanted = false;
+        let waiting = mem::take(&mut state.waiting);
+        drop(state);
+        wake(waiting.into_iter().filter(|&(other, _)| other != key));
+    }
+
     fn run(&self, fd: BorrowedFd<'_>) {
         let mut chunk = vec![0; CHUNK];
         loop {
@@ -141,11 +150,15 @@ impl ThreadReader {
             state.wanted = false;
             let waiting = mem::take(&mut state.waiting);
             drop(state);
-            for (_, waker) in waiting {
-                // Another's panic must not cost everybody their input; the panic hook has told of it.
-                let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
-            }
+            wake(waiting.into_iter());
         }
+    }
+}
+
+/// One's panic must not cost everybody their input; the panic hook has told of it.
+fn wake(waiting: impl Iterator<Item = (u64, Waker)>) {
+    if let Some(payload) = wake_each(waiting.map(|(_, waker)| waker)) {
+        discard(payload);
     }
 }
 

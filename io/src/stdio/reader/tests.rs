@@ -138,3 +138,67 @@ fn a_waker_that_panics_stops_nobody_else() {
         assert_eq!(&buf[..read], b"two");
     });
 }
+
+#[test]
+fn the_payload_of_a_panic_stops_nobody_either() {
+    struct Payload;
+    impl Drop for Payload {
+        fn drop(&mut self) {
+            panic!("on purpose, once more");
+        }
+    }
+    struct Panics;
+    impl std::task::Wake for Panics {
+        fn wake(self: std::sync::Arc<Self>) {
+            std::panic::panic_any(Payload);
+        }
+    }
+    within_limit(|| {
+        let (reader, fd, write) = reader();
+        let mut buf = [0; 4];
+        let waker = Waker::from(std::sync::Arc::new(Panics));
+        let mut cx = Context::from_waker(&waker);
+        assert!(reader.poll_read(&mut cx, 1, fd, &mut buf).is_pending());
+        rustix::io::write(&write, b"one").unwrap();
+        let got = block_on(poll_fn(|cx| reader.poll_read(cx, 2, fd, &mut buf))).unwrap();
+        assert_eq!(got, 3);
+        rustix::io::write(&write, b"two").unwrap();
+        let got = block_on(poll_fn(|cx| reader.poll_read(cx, 2, fd, &mut buf))).unwrap();
+        assert_eq!(got, 3);
+    });
+}
+
+#[test]
+fn when_the_thread_cannot_be_started_those_who_rely_on_it_come_again() {
+    struct Count(std::sync::atomic::AtomicUsize);
+    impl std::task::Wake for Count {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        }
+    }
+    within_limit(|| {
+        let (reader, fd, write) = reader();
+        let mut buf = [0; 4];
+        let counts = [1, 2].map(|_| std::sync::Arc::new(Count(0.into())));
+        // As it is while the first one tries to start the thread.
+        reader.state.lock().started = true;
+        for (key, count) in (1..).zip(&counts) {
+            let waker = Waker::from(count.clone());
+            let mut cx = Context::from_waker(&waker);
+            assert!(reader.poll_read(&mut cx, key, fd, &mut buf).is_pending());
+        }
+        reader.not_started(1);
+        let woken = counts
+            .each_ref()
+            .map(|count| count.0.load(std::sync::atomic::Ordering::SeqCst));
+        assert_eq!(woken, [0, 1]);
+        assert!(
+            counts
+                .iter()
+                .all(|count| std::sync::Arc::strong_count(count) == 1)
+        );
+        rustix::io::write(&write, b"here").unwrap();
+        let got = block_on(poll_fn(|cx| reader.poll_read(cx, 2, fd, &mut buf))).unwrap();
+        assert_eq!(got, 4);
+    });
+}
