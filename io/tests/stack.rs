@@ -223,6 +223,40 @@ fn nothing_is_taken_of_a_poll_that_is_over() {
     assert_eq!(capture(&thread, &poll, 1), Err(NoStack::Over));
 }
 
+/// The poll ends while the thread is waited for, which takes no signals.
+#[test]
+fn a_poll_that_ends_meanwhile_is_not_taken_for_a_thread_that_takes_no_signals() {
+    let _watchdog = watchdog("a poll that ends");
+    let (sender, receiver) = mpsc::channel();
+    let (over, end) = mpsc::channel::<()>();
+    let deaf = thread::spawn(move || {
+        let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: the place is ours.
+        unsafe { libc::sigfillset(all.as_mut_ptr()) };
+        // SAFETY: filled in by the call above, and the old set is not asked for.
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), std::ptr::null_mut()) };
+        // SAFETY: always succeeds.
+        let id = unsafe { libc::gettid() };
+        sender.send((Thread::current().unwrap(), id)).unwrap();
+        let _ = end.recv();
+    });
+    let (thread, id) = receiver.recv().unwrap();
+    let poll = Arc::new(AtomicU64::new(1));
+    let ending = thread::spawn({
+        let poll = poll.clone();
+        move || {
+            let status = || std::fs::read_to_string(format!("/proc/self/task/{id}/status"));
+            let asked = |text: &String| !text.contains("SigPnd:\t0000000000000000");
+            while !status().is_ok_and(|text| asked(&text)) {}
+            poll.store(2, Relaxed);
+        }
+    });
+    assert_eq!(capture(&thread, &poll, 1), Err(NoStack::Over));
+    ending.join().unwrap();
+    drop(over);
+    deaf.join().unwrap();
+}
+
 #[test]
 fn a_thread_that_is_gone_has_no_stack() {
     let _watchdog = watchdog("a thread that is gone");

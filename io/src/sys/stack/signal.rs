@@ -193,7 +193,11 @@ fn copy(thread: &Thread, poll: &AtomicU64, expected: u64) -> Result<Copied, NoSt
                 .compare_exchange(word(ASKED), IDLE, Relaxed, Relaxed)
                 .is_ok()
         {
-            return Err(NoStack::NoAnswer);
+            return Err(if poll.load(Relaxed) == expected {
+                NoStack::NoAnswer
+            } else {
+                NoStack::Over
+            });
         }
         thread::sleep(Duration::from_micros(20));
     }
