@@ -52,16 +52,20 @@ impl RecvBatch {
     /// With [`UdpSocket::set_gro`] a slot holds what was joined, up to 65,535 bytes: choose that length, and few slots.
     ///
     /// # Panics
-    /// If one of the two is 0.
+    /// If one of the two is 0, or the room is more than there can be.
     #[must_use]
+    #[track_caller]
     pub fn new(slots: usize, slot_len: usize) -> Self {
         assert!(
             slots > 0 && slot_len > 0,
             "a batch needs room: {slots} slots of {slot_len} bytes"
         );
         let slots = slots.min(MAX_MESSAGES);
+        let Some(len) = slots.checked_mul(slot_len) else {
+            panic!("a batch of {slots} slots of {slot_len} bytes has more bytes than there can be");
+        };
         Self {
-            bytes: vec![0; slots * slot_len].into_boxed_slice(),
+            bytes: vec![0; len].into_boxed_slice(),
             slot_len,
             received: Vec::with_capacity(slots),
         }

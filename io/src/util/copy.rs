@@ -111,6 +111,11 @@ impl CopyBuffer {
         loop {
             match ready!(reader.as_mut().poll_read(cx, &mut self.bytes)) {
                 Ok(read) => {
+                    assert!(
+                        read <= self.bytes.len(),
+                        "a reader said that it had put {read} bytes into a buffer of {}",
+                        self.bytes.len()
+                    );
                     self.end = read;
                     self.eof = read == 0;
                     return Poll::Ready(Ok(()));

@@ -185,3 +185,19 @@ fn an_error_of_one_side_ends_both_directions() {
             .is_ready()
     );
 }
+
+#[test]
+#[should_panic(expected = "a reader said that it had put 9000000 bytes into a buffer of 8192")]
+fn a_reader_that_boasts_is_told_so() {
+    struct Boaster;
+    impl AsyncRead for Boaster {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            _: &mut [u8],
+        ) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(9_000_000))
+        }
+    }
+    let _ = block_on(copy(Boaster, sink()));
+}

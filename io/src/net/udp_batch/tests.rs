@@ -104,3 +104,9 @@ fn an_error_after_some_messages_says_how_many_went() {
     let (result, _) = calls(&[3], &cuts, answer);
     assert_eq!(result.unwrap_err().kind(), io::ErrorKind::WouldBlock);
 }
+
+#[test]
+#[should_panic(expected = "has more bytes than there can be")]
+fn a_batch_whose_size_cannot_be_counted_is_refused() {
+    let _ = RecvBatch::new(MAX_MESSAGES, usize::MAX / 2);
+}
