@@ -56,7 +56,8 @@ impl Model {
     }
 
     fn admits(&self, need: usize) -> bool {
-        !self.closed && self.line.is_empty() && need <= self.free()
+        // None at all overtake nobody.
+        !self.closed && (need == 0 || self.line.is_empty() && need <= self.free())
     }
 
     fn over(&self) -> bool {
@@ -136,8 +137,6 @@ fn round(random: &mut Random, steps: usize) {
                         if wish.state == State::New {
                             model.line.push_back((wish.id, wish.need));
                             wish.state = State::Waits;
-                            // A wish for nothing at the head is granted at once.
-                            model.serve();
                         }
                         slots.push(slot);
                         settle(&mut model, &mut slots);
