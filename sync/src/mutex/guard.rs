@@ -7,14 +7,12 @@
     reason = "guards give out references to what the permit protects"
 )]
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::mem;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use super::Mutex;
-use crate::permits::{HeldOnly, Permits};
+use crate::permits::{HeldOnly, Permits, leads_to_mut, try_part_mut};
 
 /// A locked [`Mutex`]: leads to its value, and unlocks it when dropped.
 #[must_use = "dropping the guard unlocks the mutex"]
@@ -57,18 +55,13 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
     /// # Errors
     /// Gives the guard back if `f` returns `None`.
     #[inline]
-    pub fn try_map<U, F>(mut this: Self, f: F) -> Result<MappedMutexGuard<'a, U>, Self>
+    pub fn try_map<U, F>(this: Self, f: F) -> Result<MappedMutexGuard<'a, U>, Self>
     where
         U: ?Sized,
         F: FnOnce(&mut T) -> Option<&mut U>,
     {
-        match f(&mut *this) {
-            Some(part) => {
-                let part: *mut U = part;
-                Ok(MappedMutexGuard::new(this, part))
-            }
-            None => Err(this),
-        }
+        let (whole, part) = try_part_mut(this, f)?;
+        Ok(MappedMutexGuard::new(whole, part))
     }
 
     /// The mutex that is locked.
@@ -78,41 +71,7 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
     }
 }
 
-impl<T: ?Sized> Deref for MutexGuard<'_, T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        // SAFETY: we have the permit (`mutex/mod.rs`), for as long as `self` exists.
-        unsafe { &*self.held.target.value.get() }
-    }
-}
-
-impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: we have the permit (`mutex/mod.rs`), and the guard to ourselves.
-        unsafe { &mut *self.held.target.value.get() }
-    }
-}
-
-impl<T: ?Sized> fmt::Debug for MutexGuard<'_, T>
-where
-    T: fmt::Debug,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
-    }
-}
-
-impl<T: ?Sized> fmt::Display for MutexGuard<'_, T>
-where
-    T: fmt::Display,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&**self, f)
-    }
-}
+leads_to_mut!([T: ?Sized] MutexGuard<'_, T> => T, |guard| guard.held.target.value.get());
 
 /// A part of what a locked [`Mutex`] protects: made by [`MutexGuard::map`]. Dropping it unlocks the mutex.
 #[must_use = "dropping the guard unlocks the mutex"]
@@ -167,60 +126,21 @@ impl<'a, U: ?Sized> MappedMutexGuard<'a, U> {
     /// # Errors
     /// Gives the guard back if `f` returns `None`.
     #[inline]
-    pub fn try_map<V, F>(mut this: Self, f: F) -> Result<MappedMutexGuard<'a, V>, Self>
+    pub fn try_map<V, F>(this: Self, f: F) -> Result<MappedMutexGuard<'a, V>, Self>
     where
         V: ?Sized,
         F: FnOnce(&mut U) -> Option<&mut V>,
     {
-        match f(&mut *this) {
-            Some(part) => {
-                let part: *mut V = part;
-                Ok(MappedMutexGuard {
-                    part,
-                    held: this.held,
-                    _value: PhantomData,
-                })
-            }
-            None => Err(this),
-        }
+        let (whole, part) = try_part_mut(this, f)?;
+        Ok(MappedMutexGuard {
+            part,
+            held: whole.held,
+            _value: PhantomData,
+        })
     }
 }
 
-impl<U: ?Sized> Deref for MappedMutexGuard<'_, U> {
-    type Target = U;
-
-    #[inline]
-    fn deref(&self) -> &U {
-        // SAFETY: a part of the value, for which we have the permit (`mutex/mod.rs`).
-        unsafe { &*self.part }
-    }
-}
-
-impl<U: ?Sized> DerefMut for MappedMutexGuard<'_, U> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut U {
-        // SAFETY: as in `deref`, and we have the guard to ourselves.
-        unsafe { &mut *self.part }
-    }
-}
-
-impl<U: ?Sized> fmt::Debug for MappedMutexGuard<'_, U>
-where
-    U: fmt::Debug,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
-    }
-}
-
-impl<U: ?Sized> fmt::Display for MappedMutexGuard<'_, U>
-where
-    U: fmt::Display,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&**self, f)
-    }
-}
+leads_to_mut!([U: ?Sized] MappedMutexGuard<'_, U> => U, |guard| guard.part);
 
 /// A locked [`Mutex`], which it keeps alive: leads to its value, and unlocks it when dropped.
 #[must_use = "dropping the guard unlocks the mutex"]
@@ -263,18 +183,13 @@ impl<T: ?Sized> OwnedMutexGuard<T> {
     /// # Errors
     /// Gives the guard back if `f` returns `None`.
     #[inline]
-    pub fn try_map<U, F>(mut this: Self, f: F) -> Result<OwnedMappedMutexGuard<T, U>, Self>
+    pub fn try_map<U, F>(this: Self, f: F) -> Result<OwnedMappedMutexGuard<T, U>, Self>
     where
         U: ?Sized,
         F: FnOnce(&mut T) -> Option<&mut U>,
     {
-        match f(&mut *this) {
-            Some(part) => {
-                let part: *mut U = part;
-                Ok(OwnedMappedMutexGuard::new(this, part))
-            }
-            None => Err(this),
-        }
+        let (whole, part) = try_part_mut(this, f)?;
+        Ok(OwnedMappedMutexGuard::new(whole, part))
     }
 
     /// The mutex that is locked.
@@ -284,41 +199,7 @@ impl<T: ?Sized> OwnedMutexGuard<T> {
     }
 }
 
-impl<T: ?Sized> Deref for OwnedMutexGuard<T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        // SAFETY: we have the permit (`mutex/mod.rs`), for as long as `self` exists.
-        unsafe { &*self.held.target.value.get() }
-    }
-}
-
-impl<T: ?Sized> DerefMut for OwnedMutexGuard<T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: we have the permit (`mutex/mod.rs`), and the guard to ourselves.
-        unsafe { &mut *self.held.target.value.get() }
-    }
-}
-
-impl<T: ?Sized> fmt::Debug for OwnedMutexGuard<T>
-where
-    T: fmt::Debug,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
-    }
-}
-
-impl<T: ?Sized> fmt::Display for OwnedMutexGuard<T>
-where
-    T: fmt::Display,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&**self, f)
-    }
-}
+leads_to_mut!([T: ?Sized] OwnedMutexGuard<T> => T, |guard| guard.held.target.value.get());
 
 /// A part of what a locked [`Mutex`] protects, and the mutex kept alive: made by [`OwnedMutexGuard::map`]. Dropping it
 /// unlocks the mutex.
@@ -366,56 +247,17 @@ impl<T: ?Sized, U: ?Sized> OwnedMappedMutexGuard<T, U> {
     /// # Errors
     /// Gives the guard back if `f` returns `None`.
     #[inline]
-    pub fn try_map<V, F>(mut this: Self, f: F) -> Result<OwnedMappedMutexGuard<T, V>, Self>
+    pub fn try_map<V, F>(this: Self, f: F) -> Result<OwnedMappedMutexGuard<T, V>, Self>
     where
         V: ?Sized,
         F: FnOnce(&mut U) -> Option<&mut V>,
     {
-        match f(&mut *this) {
-            Some(part) => {
-                let part: *mut V = part;
-                Ok(OwnedMappedMutexGuard {
-                    part,
-                    held: this.held,
-                })
-            }
-            None => Err(this),
-        }
+        let (whole, part) = try_part_mut(this, f)?;
+        Ok(OwnedMappedMutexGuard {
+            part,
+            held: whole.held,
+        })
     }
 }
 
-impl<T: ?Sized, U: ?Sized> Deref for OwnedMappedMutexGuard<T, U> {
-    type Target = U;
-
-    #[inline]
-    fn deref(&self) -> &U {
-        // SAFETY: a part of the value, for which we have the permit (`mutex/mod.rs`).
-        unsafe { &*self.part }
-    }
-}
-
-impl<T: ?Sized, U: ?Sized> DerefMut for OwnedMappedMutexGuard<T, U> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut U {
-        // SAFETY: as in `deref`, and we have the guard to ourselves.
-        unsafe { &mut *self.part }
-    }
-}
-
-impl<T: ?Sized, U: ?Sized> fmt::Debug for OwnedMappedMutexGuard<T, U>
-where
-    U: fmt::Debug,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
-    }
-}
-
-impl<T: ?Sized, U: ?Sized> fmt::Display for OwnedMappedMutexGuard<T, U>
-where
-    U: fmt::Display,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&**self, f)
-    }
-}
+leads_to_mut!([T: ?Sized, U: ?Sized] OwnedMappedMutexGuard<T, U> => U, |guard| guard.part);

@@ -54,9 +54,11 @@ use crate::primitive::atomic::{
 use crate::primitive::{Mutex, MutexGuard};
 use crate::wake_batch::{self, WakeBatch, keep_first, resume};
 
+mod guard;
 mod queue;
 mod wait;
 
+pub(crate) use self::guard::{leads_to, leads_to_mut, try_part, try_part_mut};
 use self::queue::{GRANTED, IDLE, Node, Queue, REFUSED, Served, WAITING};
 pub(crate) use self::wait::{Held, HeldOnly, PermitsRef, Wait};
 

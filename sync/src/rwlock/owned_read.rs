@@ -4,12 +4,10 @@
     reason = "guards give out references to what the permits protect"
 )]
 
-use std::fmt;
-use std::ops::Deref;
 use std::sync::Arc;
 
 use super::RwLock;
-use crate::permits::Held;
+use crate::permits::{Held, leads_to, try_part};
 
 /// An [`RwLock`] locked for reading, which it keeps alive, or a part of what it protects: dropping it unlocks.
 #[must_use = "dropping the guard unlocks the lock"]
@@ -66,13 +64,8 @@ impl<T: ?Sized, U: ?Sized> OwnedRwLockReadGuard<T, U> {
     where
         F: FnOnce(&U) -> Option<&V>,
     {
-        match f(&*this) {
-            Some(part) => {
-                let part: *const V = part;
-                Ok(OwnedRwLockReadGuard::of(part, this.held))
-            }
-            None => Err(this),
-        }
+        let (whole, part) = try_part(this, f)?;
+        Ok(OwnedRwLockReadGuard::of(part, whole.held))
     }
 
     /// The lock that is locked.
@@ -82,30 +75,4 @@ impl<T: ?Sized, U: ?Sized> OwnedRwLockReadGuard<T, U> {
     }
 }
 
-impl<T: ?Sized, U: ?Sized> Deref for OwnedRwLockReadGuard<T, U> {
-    type Target = U;
-
-    #[inline]
-    fn deref(&self) -> &U {
-        // SAFETY: we have a permit (`rwlock/mod.rs`), for as long as `self` exists.
-        unsafe { &*self.part }
-    }
-}
-
-impl<T: ?Sized, U: ?Sized> fmt::Debug for OwnedRwLockReadGuard<T, U>
-where
-    U: fmt::Debug,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
-    }
-}
-
-impl<T: ?Sized, U: ?Sized> fmt::Display for OwnedRwLockReadGuard<T, U>
-where
-    U: fmt::Display,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&**self, f)
-    }
-}
+leads_to!([T: ?Sized, U: ?Sized] OwnedRwLockReadGuard<T, U> => U, |guard| guard.part);

@@ -7,13 +7,11 @@
     reason = "guards give out references to what the permits protect"
 )]
 
-use std::fmt;
 use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use super::{OwnedRwLockReadGuard, RwLock};
-use crate::permits::{Held, PermitsRef};
+use crate::permits::{Held, PermitsRef, leads_to_mut, try_part, try_part_mut};
 
 /// An [`RwLock`] locked for writing, which it keeps alive: dropping it unlocks.
 #[must_use = "dropping the guard unlocks the lock"]
@@ -71,19 +69,14 @@ impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
     /// Gives the guard back if `f` returns `None`.
     #[inline]
     pub fn try_map<F, U: ?Sized>(
-        mut this: Self,
+        this: Self,
         f: F,
     ) -> Result<OwnedRwLockMappedWriteGuard<T, U>, Self>
     where
         F: FnOnce(&mut T) -> Option<&mut U>,
     {
-        match f(&mut *this) {
-            Some(part) => {
-                let part: *mut U = part;
-                Ok(OwnedRwLockMappedWriteGuard::new(this, part))
-            }
-            None => Err(this),
-        }
+        let (whole, part) = try_part_mut(this, f)?;
+        Ok(OwnedRwLockMappedWriteGuard::new(whole, part))
     }
 
     /// A guard of a part of the value, locked for reading from now on, if `f` finds it.
@@ -98,13 +91,8 @@ impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
     where
         F: FnOnce(&T) -> Option<&U>,
     {
-        match f(&*this) {
-            Some(part) => {
-                let part: *const U = part;
-                Ok(this.into_read(part))
-            }
-            None => Err(this),
-        }
+        let (whole, part) = try_part(this, f)?;
+        Ok(whole.into_read(part))
     }
 
     /// The whole value as a mapped guard, for where one is asked for.
@@ -150,41 +138,7 @@ impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
     }
 }
 
-impl<T: ?Sized> Deref for OwnedRwLockWriteGuard<T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        // SAFETY: we have all permits (`rwlock/mod.rs`), for as long as `self` exists.
-        unsafe { &*self.held.target.value.get() }
-    }
-}
-
-impl<T: ?Sized> DerefMut for OwnedRwLockWriteGuard<T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: we have all permits (`rwlock/mod.rs`), and the guard to ourselves.
-        unsafe { &mut *self.held.target.value.get() }
-    }
-}
-
-impl<T: ?Sized> fmt::Debug for OwnedRwLockWriteGuard<T>
-where
-    T: fmt::Debug,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
-    }
-}
-
-impl<T: ?Sized> fmt::Display for OwnedRwLockWriteGuard<T>
-where
-    T: fmt::Display,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&**self, f)
-    }
-}
+leads_to_mut!([T: ?Sized] OwnedRwLockWriteGuard<T> => T, |guard| guard.held.target.value.get());
 
 /// A part of what an [`RwLock`] protects, which is locked for writing and kept alive: dropping it unlocks.
 #[must_use = "dropping the guard unlocks the lock"]
@@ -237,22 +191,17 @@ impl<T: ?Sized, U: ?Sized> OwnedRwLockMappedWriteGuard<T, U> {
     /// Gives the guard back if `f` returns `None`.
     #[inline]
     pub fn try_map<F, V: ?Sized>(
-        mut this: Self,
+        this: Self,
         f: F,
     ) -> Result<OwnedRwLockMappedWriteGuard<T, V>, Self>
     where
         F: FnOnce(&mut U) -> Option<&mut V>,
     {
-        match f(&mut *this) {
-            Some(part) => {
-                let part: *mut V = part;
-                Ok(OwnedRwLockMappedWriteGuard {
-                    part,
-                    held: this.held,
-                })
-            }
-            None => Err(this),
-        }
+        let (whole, part) = try_part_mut(this, f)?;
+        Ok(OwnedRwLockMappedWriteGuard {
+            part,
+            held: whole.held,
+        })
     }
 
     /// The lock that is locked.
@@ -262,38 +211,4 @@ impl<T: ?Sized, U: ?Sized> OwnedRwLockMappedWriteGuard<T, U> {
     }
 }
 
-impl<T: ?Sized, U: ?Sized> Deref for OwnedRwLockMappedWriteGuard<T, U> {
-    type Target = U;
-
-    #[inline]
-    fn deref(&self) -> &U {
-        // SAFETY: we have all permits (`rwlock/mod.rs`), for as long as `self` exists.
-        unsafe { &*self.part }
-    }
-}
-
-impl<T: ?Sized, U: ?Sized> DerefMut for OwnedRwLockMappedWriteGuard<T, U> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut U {
-        // SAFETY: we have all permits (`rwlock/mod.rs`), and the guard to ourselves.
-        unsafe { &mut *self.part }
-    }
-}
-
-impl<T: ?Sized, U: ?Sized> fmt::Debug for OwnedRwLockMappedWriteGuard<T, U>
-where
-    U: fmt::Debug,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
-    }
-}
-
-impl<T: ?Sized, U: ?Sized> fmt::Display for OwnedRwLockMappedWriteGuard<T, U>
-where
-    U: fmt::Display,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&**self, f)
-    }
-}
+leads_to_mut!([T: ?Sized, U: ?Sized] OwnedRwLockMappedWriteGuard<T, U> => U, |guard| guard.part);

@@ -4,12 +4,10 @@
     reason = "guards give out references to what the permits protect"
 )]
 
-use std::fmt;
 use std::marker::PhantomData;
-use std::ops::Deref;
 
 use super::RwLock;
-use crate::permits::{Held, Permits};
+use crate::permits::{Held, Permits, leads_to, try_part};
 
 /// An [`RwLock`] locked for reading, or a part of what it protects: dropping it unlocks.
 #[must_use = "dropping the guard unlocks the lock"]
@@ -67,40 +65,9 @@ impl<'a, T: ?Sized> RwLockReadGuard<'a, T> {
     where
         F: FnOnce(&T) -> Option<&U>,
     {
-        match f(&*this) {
-            Some(part) => {
-                let part: *const U = part;
-                Ok(RwLockReadGuard::of(part, this.held))
-            }
-            None => Err(this),
-        }
+        let (whole, part) = try_part(this, f)?;
+        Ok(RwLockReadGuard::of(part, whole.held))
     }
 }
 
-impl<T: ?Sized> Deref for RwLockReadGuard<'_, T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        // SAFETY: we have a permit (`rwlock/mod.rs`), for as long as `self` exists.
-        unsafe { &*self.part }
-    }
-}
-
-impl<T: ?Sized> fmt::Debug for RwLockReadGuard<'_, T>
-where
-    T: fmt::Debug,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
-    }
-}
-
-impl<T: ?Sized> fmt::Display for RwLockReadGuard<'_, T>
-where
-    T: fmt::Display,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&**self, f)
-    }
-}
+leads_to!([T: ?Sized] RwLockReadGuard<'_, T> => T, |guard| guard.part);

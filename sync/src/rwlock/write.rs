@@ -7,13 +7,11 @@
     reason = "guards give out references to what the permits protect"
 )]
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::mem;
-use std::ops::{Deref, DerefMut};
 
 use super::{RwLock, RwLockReadGuard};
-use crate::permits::{Held, Permits, PermitsRef};
+use crate::permits::{Held, Permits, PermitsRef, leads_to_mut, try_part, try_part_mut};
 
 /// An [`RwLock`] locked for writing: dropping it unlocks.
 #[must_use = "dropping the guard unlocks the lock"]
@@ -70,20 +68,12 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
     /// # Errors
     /// Gives the guard back if `f` returns `None`.
     #[inline]
-    pub fn try_map<F, U: ?Sized>(
-        mut this: Self,
-        f: F,
-    ) -> Result<RwLockMappedWriteGuard<'a, U>, Self>
+    pub fn try_map<F, U: ?Sized>(this: Self, f: F) -> Result<RwLockMappedWriteGuard<'a, U>, Self>
     where
         F: FnOnce(&mut T) -> Option<&mut U>,
     {
-        match f(&mut *this) {
-            Some(part) => {
-                let part: *mut U = part;
-                Ok(RwLockMappedWriteGuard::new(this, part))
-            }
-            None => Err(this),
-        }
+        let (whole, part) = try_part_mut(this, f)?;
+        Ok(RwLockMappedWriteGuard::new(whole, part))
     }
 
     /// A guard of a part of the value, locked for reading from now on, if `f` finds it.
@@ -95,13 +85,8 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
     where
         F: FnOnce(&T) -> Option<&U>,
     {
-        match f(&*this) {
-            Some(part) => {
-                let part: *const U = part;
-                Ok(this.into_read(part))
-            }
-            None => Err(this),
-        }
+        let (whole, part) = try_part(this, f)?;
+        Ok(whole.into_read(part))
     }
 
     /// The whole value as a mapped guard, for where one is asked for.
@@ -141,41 +126,7 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
     }
 }
 
-impl<T: ?Sized> Deref for RwLockWriteGuard<'_, T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        // SAFETY: we have all permits (`rwlock/mod.rs`), for as long as `self` exists.
-        unsafe { &*self.held.target.value.get() }
-    }
-}
-
-impl<T: ?Sized> DerefMut for RwLockWriteGuard<'_, T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: we have all permits (`rwlock/mod.rs`), and the guard to ourselves.
-        unsafe { &mut *self.held.target.value.get() }
-    }
-}
-
-impl<T: ?Sized> fmt::Debug for RwLockWriteGuard<'_, T>
-where
-    T: fmt::Debug,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
-    }
-}
-
-impl<T: ?Sized> fmt::Display for RwLockWriteGuard<'_, T>
-where
-    T: fmt::Display,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&**self, f)
-    }
-}
+leads_to_mut!([T: ?Sized] RwLockWriteGuard<'_, T> => T, |guard| guard.held.target.value.get());
 
 /// A part of what an [`RwLock`] protects, which is locked for writing: dropping it unlocks.
 #[must_use = "dropping the guard unlocks the lock"]
@@ -236,59 +187,17 @@ impl<'a, U: ?Sized> RwLockMappedWriteGuard<'a, U> {
     /// # Errors
     /// Gives the guard back if `f` returns `None`.
     #[inline]
-    pub fn try_map<F, V: ?Sized>(
-        mut this: Self,
-        f: F,
-    ) -> Result<RwLockMappedWriteGuard<'a, V>, Self>
+    pub fn try_map<F, V: ?Sized>(this: Self, f: F) -> Result<RwLockMappedWriteGuard<'a, V>, Self>
     where
         F: FnOnce(&mut U) -> Option<&mut V>,
     {
-        match f(&mut *this) {
-            Some(part) => {
-                let part: *mut V = part;
-                Ok(RwLockMappedWriteGuard {
-                    part,
-                    held: this.held,
-                    _value: PhantomData,
-                })
-            }
-            None => Err(this),
-        }
+        let (whole, part) = try_part_mut(this, f)?;
+        Ok(RwLockMappedWriteGuard {
+            part,
+            held: whole.held,
+            _value: PhantomData,
+        })
     }
 }
 
-impl<U: ?Sized> Deref for RwLockMappedWriteGuard<'_, U> {
-    type Target = U;
-
-    #[inline]
-    fn deref(&self) -> &U {
-        // SAFETY: we have all permits (`rwlock/mod.rs`), for as long as `self` exists.
-        unsafe { &*self.part }
-    }
-}
-
-impl<U: ?Sized> DerefMut for RwLockMappedWriteGuard<'_, U> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut U {
-        // SAFETY: we have all permits (`rwlock/mod.rs`), and the guard to ourselves.
-        unsafe { &mut *self.part }
-    }
-}
-
-impl<U: ?Sized> fmt::Debug for RwLockMappedWriteGuard<'_, U>
-where
-    U: fmt::Debug,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
-    }
-}
-
-impl<U: ?Sized> fmt::Display for RwLockMappedWriteGuard<'_, U>
-where
-    U: fmt::Display,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&**self, f)
-    }
-}
+leads_to_mut!([U: ?Sized] RwLockMappedWriteGuard<'_, U> => U, |guard| guard.part);
