@@ -10,6 +10,7 @@ use futures_core::Stream;
 use crate::blocking::{block_on, forbid_in_task};
 
 use super::chan::{Admission, Chan, MAX_SLOTS};
+use super::ends::{receiver, sender, weak_sender};
 use super::error::{SendError, TryRecvError, TrySendError};
 use super::permit::{OwnedPermit, Permit, PermitIterator};
 use super::rx::{Recv, RecvMany, Rx};
@@ -119,6 +120,16 @@ impl<T> Sender<T> {
     ///
     /// # Panics
     /// Inside a task.
+    ///
+    /// # Examples
+    /// ```
+    /// use rt_sync::mpsc;
+    ///
+    /// let (sender, mut receiver) = mpsc::channel(1);
+    /// std::thread::spawn(move || sender.blocking_send(7));
+    /// assert_eq!(receiver.blocking_recv(), Some(7));
+    /// assert_eq!(receiver.blocking_recv(), None);
+    /// ```
     #[track_caller]
     pub fn blocking_send(&self, value: T) -> Result<(), SendError<T>> {
         forbid_in_task("Sender::blocking_send", "Sender::send");
@@ -240,26 +251,6 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Waits until the receiver has closed the channel or has gone: nobody wants values any more.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost when the future is dropped.
-    #[track_caller]
-    pub fn closed(&self) -> Closed<'_, T> {
-        Closed::new(self.chan(), Location::caller())
-    }
-
-    /// Whether the receiver has closed the channel or has gone, so that [`send`](Self::send) would fail.
-    #[inline]
-    pub fn is_closed(&self) -> bool {
-        self.chan().is_closed()
-    }
-
-    /// Whether both send into the same channel.
-    pub fn same_channel(&self, other: &Self) -> bool {
-        self.tx.same_channel(&other.tx)
-    }
-
     /// How many values could be sent now without waiting: 0 also while others wait.
     pub fn capacity(&self) -> usize {
         self.chan().capacity()
@@ -268,32 +259,6 @@ impl<T> Sender<T> {
     /// How many values the channel holds at most.
     pub fn max_capacity(&self) -> usize {
         self.chan().max()
-    }
-
-    /// A sender that does not keep the channel open.
-    #[must_use = "`downgrade` makes a weak sender and leaves this one as it is"]
-    pub fn downgrade(&self) -> WeakSender<T> {
-        WeakSender {
-            tx: self.tx.downgrade(),
-        }
-    }
-
-    /// How many [`Sender`]s there are.
-    pub fn strong_count(&self) -> usize {
-        self.chan().strong()
-    }
-
-    /// How many [`WeakSender`]s there are.
-    pub fn weak_count(&self) -> usize {
-        self.chan().weak()
-    }
-}
-
-impl<T> Clone for Sender<T> {
-    fn clone(&self) -> Self {
-        Self {
-            tx: self.tx.clone(),
-        }
     }
 }
 
@@ -306,125 +271,11 @@ impl<T> fmt::Debug for Sender<T> {
     }
 }
 
-impl<T> WeakSender<T> {
-    /// A sender, unless the last one has gone.
-    pub fn upgrade(&self) -> Option<Sender<T>> {
-        self.tx.upgrade().map(|tx| Sender { tx })
-    }
-
-    /// How many [`Sender`]s there are.
-    pub fn strong_count(&self) -> usize {
-        self.tx.chan().strong()
-    }
-
-    /// How many [`WeakSender`]s there are.
-    pub fn weak_count(&self) -> usize {
-        self.tx.chan().weak()
-    }
-}
-
-impl<T> Clone for WeakSender<T> {
-    fn clone(&self) -> Self {
-        Self {
-            tx: self.tx.clone(),
-        }
-    }
-}
-
-impl<T> fmt::Debug for WeakSender<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WeakSender").finish_non_exhaustive()
-    }
-}
+sender!(Sender, WeakSender);
+weak_sender!(WeakSender, Sender);
+receiver!(Receiver, Sender, WeakSender);
 
 impl<T> Receiver<T> {
-    /// Receives the oldest value; waits while there is none. `None` when the channel is closed (or all senders have
-    /// gone), nothing is in it, and no permit is left that might still send.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost when the future is dropped: only a ready future takes a value.
-    #[inline]
-    #[track_caller]
-    pub fn recv(&mut self) -> Recv<'_, T> {
-        Recv::new(&mut self.rx, Location::caller())
-    }
-
-    /// Appends up to `limit` values to `buffer`; waits while there is none. Ready with how many: 0 at the end of the
-    /// channel (as for [`recv`](Self::recv)), or if `limit` is 0.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost when the future is dropped.
-    #[inline]
-    #[track_caller]
-    pub fn recv_many<'a>(&'a mut self, buffer: &'a mut Vec<T>, limit: usize) -> RecvMany<'a, T> {
-        RecvMany::new(&mut self.rx, buffer, limit, Location::caller())
-    }
-
-    /// Receives the oldest value, if there is one.
-    ///
-    /// # Errors
-    /// If there is none now, or none any more.
-    #[inline]
-    pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
-        self.rx.try_recv()
-    }
-
-    /// Same as [`recv`](Self::recv), but blocks this thread. For threads that are not workers of a runtime: a worker
-    /// that blocks polls nothing meanwhile.
-    ///
-    /// # Panics
-    /// Inside a task.
-    ///
-    /// # Examples
-    /// ```
-    /// use rt_sync::mpsc;
-    ///
-    /// let (sender, mut receiver) = mpsc::channel(1);
-    /// std::thread::spawn(move || sender.blocking_send(7));
-    /// assert_eq!(receiver.blocking_recv(), Some(7));
-    /// assert_eq!(receiver.blocking_recv(), None);
-    /// ```
-    #[track_caller]
-    pub fn blocking_recv(&mut self) -> Option<T> {
-        forbid_in_task("Receiver::blocking_recv", "Receiver::recv");
-        // First without a waker: it costs an allocation.
-        match self.try_recv() {
-            Ok(value) => Some(value),
-            Err(TryRecvError::Disconnected) => None,
-            Err(TryRecvError::Empty) => block_on(self.recv()),
-        }
-    }
-
-    /// Same as [`recv_many`](Self::recv_many), but blocks this thread.
-    ///
-    /// # Panics
-    /// Inside a task.
-    #[track_caller]
-    pub fn blocking_recv_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> usize {
-        forbid_in_task("Receiver::blocking_recv_many", "Receiver::recv_many");
-        block_on(self.recv_many(buffer, limit))
-    }
-
-    /// Lets nobody send any more, but those who have a permit. What is in the channel can still be received.
-    pub fn close(&mut self) {
-        self.rx.close();
-    }
-
-    /// Whether the channel is closed: by [`close`](Self::close), or because all senders have gone.
-    pub fn is_closed(&self) -> bool {
-        self.rx.is_closed()
-    }
-
-    /// Whether there is nothing to receive now.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// How many values can be received now.
-    pub fn len(&self) -> usize {
-        self.rx.len()
-    }
-
     /// How many values could be sent now without waiting: 0 also while senders wait.
     pub fn capacity(&self) -> usize {
         self.rx.chan().capacity()
@@ -433,59 +284,6 @@ impl<T> Receiver<T> {
     /// How many values the channel holds at most.
     pub fn max_capacity(&self) -> usize {
         self.rx.chan().max()
-    }
-
-    /// How many [`Sender`]s there are.
-    pub fn sender_strong_count(&self) -> usize {
-        self.rx.chan().strong()
-    }
-
-    /// How many [`WeakSender`]s there are.
-    pub fn sender_weak_count(&self) -> usize {
-        self.rx.chan().weak()
-    }
-
-    #[cfg(test)]
-    pub(super) fn kept(&self) -> usize {
-        self.rx.kept()
-    }
-
-    /// Polls for the oldest value, as [`recv`](Self::recv) does. Only the waker of the latest call is kept, until a
-    /// value comes or the receiver goes.
-    #[inline]
-    #[track_caller]
-    pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        self.rx.poll_recv(cx, Location::caller())
-    }
-
-    /// Polls for up to `limit` values, as [`recv_many`](Self::recv_many) does. Only the waker of the latest call is
-    /// kept.
-    #[inline]
-    #[track_caller]
-    pub fn poll_recv_many(
-        &mut self,
-        cx: &mut Context<'_>,
-        buffer: &mut Vec<T>,
-        limit: usize,
-    ) -> Poll<usize> {
-        self.rx
-            .poll_recv_many(cx, buffer, limit, Location::caller())
-    }
-}
-
-// Values are moved out, never pinned.
-impl<T> Unpin for Receiver<T> {}
-
-impl<T> Stream for Receiver<T> {
-    type Item = T;
-
-    #[inline]
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        self.poll_recv(cx)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.len(), None)
     }
 }
 

@@ -57,6 +57,7 @@
 
 mod bounded;
 mod chan;
+mod ends;
 pub mod error;
 mod permit;
 mod queue;
