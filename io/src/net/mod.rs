@@ -2,9 +2,13 @@
 
 mod accept;
 mod addr;
+mod descriptor;
 mod halves;
+mod listener_methods;
+mod message_methods;
 mod readiness_methods;
 mod recv_buf;
+mod stream_methods;
 pub mod tcp;
 mod udp;
 mod udp_batch;

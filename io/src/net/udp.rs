@@ -7,7 +7,6 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{self, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::panic::Location;
 use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll};
@@ -17,6 +16,8 @@ use rt_sync::wait::{self, WaitKind};
 use socket2::SockRef;
 
 use super::addr::{EachAddr, Resolve, ToSocketAddrs, no_addresses};
+use super::descriptor::like_std;
+use super::message_methods::message_methods;
 use super::readiness_methods::readiness_methods;
 use crate::driver::{Interest, Registered};
 
@@ -79,22 +80,6 @@ impl UdpSocket {
         Ok(self.io.into_inner())
     }
 
-    /// The address of this end.
-    ///
-    /// # Errors
-    /// Those of `getsockname`.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.io.get_ref().local_addr()
-    }
-
-    /// The address that the socket is connected to.
-    ///
-    /// # Errors
-    /// `NotConnected` if it is not.
-    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.io.get_ref().peer_addr()
-    }
-
     /// Connects to the first of the addresses that works: [`send`](Self::send) goes there, and only what comes from
     /// there is received.
     ///
@@ -124,21 +109,8 @@ impl UdpSocket {
         }
     }
 
+    message_methods!(SocketAddr);
     readiness_methods!(poll_recv_ready, poll_send_ready);
-
-    /// Sends a message to the address that the socket is connected to.
-    ///
-    /// # Errors
-    /// Those of `send`; an ICMP error of an earlier message is reported here as well.
-    ///
-    /// # Cancel safety
-    /// Dropped early, the message was not sent.
-    #[track_caller]
-    pub fn send<'a>(&'a self, buf: &'a [u8]) -> impl Future<Output = io::Result<usize>> + 'a {
-        self.io
-            .async_io(Interest::WRITABLE, |io| io.send(buf))
-            .shown_as(WaitKind::Write)
-    }
 
     /// Sends a message to the first of the addresses.
     ///
@@ -162,37 +134,6 @@ impl UdpSocket {
             let target = addrs.await?.next().ok_or_else(no_addresses)?;
             poll_fn(|cx| wait.poll_op(&self.io, cx, |io| io.send_to(buf, target))).await
         }
-    }
-
-    /// Receives a message; returns its length, or that of the buffer if it was cut off.
-    ///
-    /// # Errors
-    /// Those of `recv`; an ICMP error of an earlier message is reported here as well.
-    ///
-    /// # Cancel safety
-    /// Dropped early, no message was taken.
-    #[track_caller]
-    pub fn recv<'a>(&'a self, buf: &'a mut [u8]) -> impl Future<Output = io::Result<usize>> + 'a {
-        self.io
-            .async_io(Interest::READABLE, move |io| io.recv(buf))
-            .shown_as(WaitKind::Read)
-    }
-
-    /// Receives a message, and says where it came from.
-    ///
-    /// # Errors
-    /// Those of `recvfrom`.
-    ///
-    /// # Cancel safety
-    /// Dropped early, no message was taken.
-    #[track_caller]
-    pub fn recv_from<'a>(
-        &'a self,
-        buf: &'a mut [u8],
-    ) -> impl Future<Output = io::Result<(usize, SocketAddr)>> + 'a {
-        self.io
-            .async_io(Interest::READABLE, move |io| io.recv_from(buf))
-            .shown_as(WaitKind::Read)
     }
 
     /// [`recv`](Self::recv) that leaves the message in the queue.
@@ -240,14 +181,6 @@ impl UdpSocket {
             .shown_as(WaitKind::Read)
     }
 
-    /// [`send`](Self::send) without waiting.
-    ///
-    /// # Errors
-    /// `WouldBlock` if there is no room; those of `send`.
-    pub fn try_send(&self, buf: &[u8]) -> io::Result<usize> {
-        self.io.try_io(Interest::WRITABLE, |io| io.send(buf))
-    }
-
     /// [`send_to`](Self::send_to) without waiting.
     ///
     /// # Errors
@@ -255,22 +188,6 @@ impl UdpSocket {
     pub fn try_send_to(&self, buf: &[u8], target: SocketAddr) -> io::Result<usize> {
         self.io
             .try_io(Interest::WRITABLE, |io| io.send_to(buf, target))
-    }
-
-    /// [`recv`](Self::recv) without waiting.
-    ///
-    /// # Errors
-    /// `WouldBlock` if there is no message; those of `recv`.
-    pub fn try_recv(&self, buf: &mut [u8]) -> io::Result<usize> {
-        self.io.try_io(Interest::READABLE, |io| io.recv(buf))
-    }
-
-    /// [`recv_from`](Self::recv_from) without waiting.
-    ///
-    /// # Errors
-    /// `WouldBlock` if there is no message; those of `recvfrom`.
-    pub fn try_recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        self.io.try_io(Interest::READABLE, |io| io.recv_from(buf))
     }
 
     /// [`peek`](Self::peek) without waiting.
@@ -297,15 +214,6 @@ impl UdpSocket {
         self.io.try_io(Interest::READABLE, peek_sender)
     }
 
-    /// Polls [`send`](Self::send), for one task: the last one that polled is woken.
-    ///
-    /// # Errors
-    /// Those of `send`.
-    #[track_caller]
-    pub fn poll_send(&self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        self.io.poll_write_io(cx, |io| io.send(buf))
-    }
-
     /// Polls [`send_to`](Self::send_to), for one task.
     ///
     /// # Errors
@@ -318,28 +226,6 @@ impl UdpSocket {
         target: SocketAddr,
     ) -> Poll<io::Result<usize>> {
         self.io.poll_write_io(cx, |io| io.send_to(buf, target))
-    }
-
-    /// Polls [`recv`](Self::recv), for one task.
-    ///
-    /// # Errors
-    /// Those of `recv`.
-    #[track_caller]
-    pub fn poll_recv(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.io.poll_read_io(cx, |io| io.recv(buf))
-    }
-
-    /// Polls [`recv_from`](Self::recv_from), for one task.
-    ///
-    /// # Errors
-    /// Those of `recvfrom`.
-    #[track_caller]
-    pub fn poll_recv_from(
-        &self,
-        cx: &mut Context<'_>,
-        buf: &mut [u8],
-    ) -> Poll<io::Result<(usize, SocketAddr)>> {
-        self.io.poll_read_io(cx, |io| io.recv_from(buf))
     }
 
     /// Polls [`peek`](Self::peek), for one task.
@@ -371,14 +257,6 @@ impl UdpSocket {
     #[track_caller]
     pub fn poll_peek_sender(&self, cx: &mut Context<'_>) -> Poll<io::Result<SocketAddr>> {
         self.io.poll_read_io(cx, peek_sender)
-    }
-
-    /// Takes the pending error of the socket.
-    ///
-    /// # Errors
-    /// Those of `getsockopt`.
-    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
-        self.io.get_ref().take_error()
     }
 }
 
@@ -566,32 +444,7 @@ fn peek_sender(io: &net::UdpSocket) -> io::Result<SocketAddr> {
     Ok(sender)
 }
 
-impl AsFd for UdpSocket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.io.get_ref().as_fd()
-    }
-}
-
-impl AsRawFd for UdpSocket {
-    fn as_raw_fd(&self) -> RawFd {
-        self.io.get_ref().as_raw_fd()
-    }
-}
-
-impl TryFrom<net::UdpSocket> for UdpSocket {
-    type Error = io::Error;
-
-    /// Same as [`UdpSocket::from_std`].
-    fn try_from(socket: net::UdpSocket) -> io::Result<Self> {
-        Self::from_std(socket)
-    }
-}
-
-impl From<UdpSocket> for OwnedFd {
-    fn from(socket: UdpSocket) -> OwnedFd {
-        socket.io.into_inner().into()
-    }
-}
+like_std!(UdpSocket, net::UdpSocket);
 
 impl fmt::Debug for UdpSocket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

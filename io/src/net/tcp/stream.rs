@@ -3,14 +3,12 @@
 use std::fmt;
 use std::future::Future;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::net::{Shutdown, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::net::SocketAddr;
 use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::BufMut;
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::SockRef;
 
@@ -18,9 +16,12 @@ use rt_sync::wait::WaitKind;
 
 use super::connect::Connect;
 use super::halves::{self, OwnedReadHalf, OwnedWriteHalf, ReadHalf, WriteHalf};
-use crate::driver::{AsyncIo, Interest, Readable, Registered, WaitReady, WhenReady, Writable};
+use crate::driver::{Interest, Registered, WaitReady};
 use crate::net::addr::ToSocketAddrs;
+use crate::net::descriptor::like_std;
 use crate::net::halves::{impl_read, impl_write};
+use crate::net::readiness_methods::readiness_methods;
+use crate::net::stream_methods::stream_methods;
 
 /// A TCP connection.
 ///
@@ -91,163 +92,8 @@ impl TcpStream {
         Ok(self.io.into_inner().into())
     }
 
-    /// The address of this side.
-    ///
-    /// # Errors
-    /// That of the system.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.io.get_ref().local_addr()
-    }
-
-    /// The address of the other side.
-    ///
-    /// # Errors
-    /// `NotConnected` if the connection was reset.
-    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.io.get_ref().peer_addr()
-    }
-
-    /// Takes the error that is pending on the socket.
-    ///
-    /// # Errors
-    /// That of the system.
-    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
-        self.io.get_ref().take_error()
-    }
-
-    /// Waits until the connection is readable. Any number of tasks may wait.
-    ///
-    /// # Errors
-    /// If this thread has no runtime, or it is closed.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost: a readiness that was not used stays.
-    #[track_caller]
-    pub fn readable(&self) -> Readable<'_> {
-        self.io.readable()
-    }
-
-    /// Waits until the connection is writable. Any number of tasks may wait.
-    ///
-    /// # Errors
-    /// As [`readable`](Self::readable).
-    ///
-    /// # Cancel safety
-    /// As [`readable`](Self::readable).
-    #[track_caller]
-    pub fn writable(&self) -> Writable<'_> {
-        self.io.writable()
-    }
-
-    /// Waits until the connection is ready for any part of `interest`, and says for which.
-    ///
-    /// # Errors
-    /// As [`readable`](Self::readable).
-    ///
-    /// # Cancel safety
-    /// As [`readable`](Self::readable).
-    #[track_caller]
-    pub fn ready(&self, interest: Interest) -> WhenReady<'_> {
-        self.io.ready(interest)
-    }
-
-    /// Waits, as the one task that reads, until the connection is readable.
-    ///
-    /// # Errors
-    /// As [`readable`](Self::readable).
-    #[track_caller]
-    pub fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.io.poll_read_ready(cx).map_ok(drop)
-    }
-
-    /// Waits, as the one task that writes, until the connection is writable.
-    ///
-    /// # Errors
-    /// As [`readable`](Self::readable).
-    #[track_caller]
-    pub fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.io.poll_write_ready(cx).map_ok(drop)
-    }
-
-    /// Reads what is there, without waiting. `Ok(0)` is the end of the stream.
-    ///
-    /// # Errors
-    /// `WouldBlock` if nothing is there.
-    pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
-        self.io.try_io(Interest::READABLE, |mut io| io.read(buf))
-    }
-
-    /// [`try_read`](Self::try_read) into a buffer such as a `Vec<u8>` or a `BytesMut`, which grows where it can.
-    ///
-    /// # Errors
-    /// As [`try_read`](Self::try_read).
-    pub fn try_read_buf<B: BufMut>(&self, buf: &mut B) -> io::Result<usize> {
-        self.io
-            .try_io(Interest::READABLE, |io| crate::util::buf::recv(io, buf))
-    }
-
-    /// Reads what is there into several buffers, without waiting.
-    ///
-    /// # Errors
-    /// As [`try_read`](Self::try_read).
-    pub fn try_read_vectored(&self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        self.io
-            .try_io(Interest::READABLE, |mut io| io.read_vectored(bufs))
-    }
-
-    /// Writes what fits into the socket's buffer, without waiting.
-    ///
-    /// # Errors
-    /// `WouldBlock` if nothing fits.
-    pub fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
-        self.io.try_io(Interest::WRITABLE, |mut io| io.write(buf))
-    }
-
-    /// Writes what fits from several buffers, without waiting.
-    ///
-    /// # Errors
-    /// As [`try_write`](Self::try_write).
-    pub fn try_write_vectored(&self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.io
-            .try_io(Interest::WRITABLE, |mut io| io.write_vectored(bufs))
-    }
-
-    /// Runs an operation of your own on the socket if it may be ready for it.
-    ///
-    /// The operation must say `WouldBlock` if and only if the socket did: readiness is cleared then.
-    ///
-    /// # Errors
-    /// `WouldBlock` if the connection is not ready; those of the operation.
-    pub fn try_io<R>(
-        &self,
-        interest: Interest,
-        f: impl FnOnce() -> io::Result<R>,
-    ) -> io::Result<R> {
-        self.io.try_io(interest, |_| f())
-    }
-
-    /// Runs an operation of your own on the socket, again and again until it does not say `WouldBlock`.
-    ///
-    /// # Errors
-    /// Those of the operation, and of [`readable`](Self::readable).
-    ///
-    /// # Cancel safety
-    /// As safe as the operation: it has not run, or its result is returned.
-    #[track_caller]
-    pub fn async_io<'a, R, F>(
-        &'a self,
-        interest: Interest,
-        mut f: F,
-    ) -> AsyncIo<
-        'a,
-        mio::net::TcpStream,
-        impl FnMut(&mio::net::TcpStream) -> io::Result<R> + use<'a, R, F>,
-    >
-    where
-        F: FnMut() -> io::Result<R>,
-    {
-        self.io.async_io(interest, move |_| f())
-    }
+    stream_methods!(SocketAddr);
+    readiness_methods!(poll_read_ready, poll_write_ready);
 
     /// Reads without taking what was read from the stream.
     ///
@@ -275,19 +121,6 @@ impl TcpStream {
     #[track_caller]
     pub fn poll_peek(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         self.io.poll_read_io(cx, |io| io.peek(buf))
-    }
-
-    /// Splits into halves that borrow the connection.
-    pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
-        halves::split(self)
-    }
-
-    /// Splits into halves that share the connection and may go to different tasks.
-    ///
-    /// Dropping the writing half sends the end of the stream, unless it is [forgotten](OwnedWriteHalf::forget).
-    #[must_use]
-    pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
-        halves::into_split(self)
     }
 
     /// Whether small writes are sent at once (`TCP_NODELAY`).
@@ -363,32 +196,6 @@ impl TcpStream {
     /// That of the system.
     pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
         self.io.get_ref().set_ttl(ttl)
-    }
-
-    /// Ends the writing direction. A connection that the peer has reset needs no end.
-    pub(super) fn shutdown_write(&self) -> io::Result<()> {
-        match self.io.get_ref().shutdown(Shutdown::Write) {
-            Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
-            result => result,
-        }
-    }
-
-    fn close(&self) -> io::Result<()> {
-        self.shutdown_write()
-    }
-
-    /// The stream of this type, as for its halves.
-    #[inline]
-    pub(crate) const fn stream(&self) -> &TcpStream {
-        self
-    }
-
-    pub(super) fn forget_reader(&self) {
-        self.io.forget_reader();
-    }
-
-    pub(super) fn forget_writer(&self) {
-        self.io.forget_writer();
     }
 
     #[cfg(any(feature = "tokio-io", feature = "hyper"))]
@@ -494,26 +301,7 @@ fn send_gathered(
 
 impl_read!(TcpStream, &TcpStream);
 impl_write!(TcpStream, &TcpStream);
-
-impl AsFd for TcpStream {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.io.get_ref().as_fd()
-    }
-}
-
-impl AsRawFd for TcpStream {
-    fn as_raw_fd(&self) -> RawFd {
-        self.io.get_ref().as_raw_fd()
-    }
-}
-
-impl TryFrom<std::net::TcpStream> for TcpStream {
-    type Error = io::Error;
-
-    fn try_from(stream: std::net::TcpStream) -> io::Result<Self> {
-        Self::from_std(stream)
-    }
-}
+like_std!(TcpStream, std::net::TcpStream);
 
 impl fmt::Debug for TcpStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,7 +3,6 @@
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::Shutdown;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
@@ -14,6 +13,8 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
 
 use super::address;
 use crate::driver::{Interest, Registered};
+use crate::net::descriptor::like_std;
+use crate::net::message_methods::message_methods;
 use crate::net::readiness_methods::readiness_methods;
 
 /// A Unix socket for messages, each of which arrives whole or not at all, in order.
@@ -100,21 +101,8 @@ impl UnixDatagram {
         Ok(self.io.into_inner())
     }
 
+    message_methods!(SocketAddr);
     readiness_methods!(poll_recv_ready, poll_send_ready);
-
-    /// Sends a message to the address that the socket is connected to.
-    ///
-    /// # Errors
-    /// Those of `send`.
-    ///
-    /// # Cancel safety
-    /// Dropped early, the message was not sent.
-    #[track_caller]
-    pub fn send<'a>(&'a self, buf: &'a [u8]) -> impl Future<Output = io::Result<usize>> + 'a {
-        self.io
-            .async_io(Interest::WRITABLE, |io| io.send(buf))
-            .shown_as(WaitKind::Write)
-    }
 
     /// Sends a message to a path.
     ///
@@ -140,45 +128,6 @@ impl UnixDatagram {
         }
     }
 
-    /// Receives a message; returns its length, or that of the buffer if it was cut off.
-    ///
-    /// # Errors
-    /// Those of `recv`.
-    ///
-    /// # Cancel safety
-    /// Dropped early, no message was taken.
-    #[track_caller]
-    pub fn recv<'a>(&'a self, buf: &'a mut [u8]) -> impl Future<Output = io::Result<usize>> + 'a {
-        self.io
-            .async_io(Interest::READABLE, move |io| io.recv(buf))
-            .shown_as(WaitKind::Read)
-    }
-
-    /// Receives a message, and says where it came from.
-    ///
-    /// # Errors
-    /// Those of `recvfrom`.
-    ///
-    /// # Cancel safety
-    /// Dropped early, no message was taken.
-    #[track_caller]
-    pub fn recv_from<'a>(
-        &'a self,
-        buf: &'a mut [u8],
-    ) -> impl Future<Output = io::Result<(usize, SocketAddr)>> + 'a {
-        self.io
-            .async_io(Interest::READABLE, move |io| io.recv_from(buf))
-            .shown_as(WaitKind::Read)
-    }
-
-    /// [`send`](Self::send) without waiting.
-    ///
-    /// # Errors
-    /// `WouldBlock` if there is no room; those of `send`.
-    pub fn try_send(&self, buf: &[u8]) -> io::Result<usize> {
-        self.io.try_io(Interest::WRITABLE, |io| io.send(buf))
-    }
-
     /// [`send_to`](Self::send_to) without waiting.
     ///
     /// # Errors
@@ -187,31 +136,6 @@ impl UnixDatagram {
         let target = address::raw(&address::of_path(target.as_ref())?)?;
         self.io
             .try_io(Interest::WRITABLE, |io| send_to(io, buf, &target))
-    }
-
-    /// [`recv`](Self::recv) without waiting.
-    ///
-    /// # Errors
-    /// `WouldBlock` if there is no message; those of `recv`.
-    pub fn try_recv(&self, buf: &mut [u8]) -> io::Result<usize> {
-        self.io.try_io(Interest::READABLE, |io| io.recv(buf))
-    }
-
-    /// [`recv_from`](Self::recv_from) without waiting.
-    ///
-    /// # Errors
-    /// `WouldBlock` if there is no message; those of `recvfrom`.
-    pub fn try_recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        self.io.try_io(Interest::READABLE, |io| io.recv_from(buf))
-    }
-
-    /// Polls [`send`](Self::send), for one task: the last one that polled is woken.
-    ///
-    /// # Errors
-    /// Those of `send`.
-    #[track_caller]
-    pub fn poll_send(&self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        self.io.poll_write_io(cx, |io| io.send(buf))
     }
 
     /// Polls [`send_to`](Self::send_to), for one task.
@@ -227,52 +151,6 @@ impl UnixDatagram {
     ) -> Poll<io::Result<usize>> {
         let target = address::raw(&address::of_path(target.as_ref())?)?;
         self.io.poll_write_io(cx, |io| send_to(io, buf, &target))
-    }
-
-    /// Polls [`recv`](Self::recv), for one task.
-    ///
-    /// # Errors
-    /// Those of `recv`.
-    #[track_caller]
-    pub fn poll_recv(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.io.poll_read_io(cx, |io| io.recv(buf))
-    }
-
-    /// Polls [`recv_from`](Self::recv_from), for one task.
-    ///
-    /// # Errors
-    /// Those of `recvfrom`.
-    #[track_caller]
-    pub fn poll_recv_from(
-        &self,
-        cx: &mut Context<'_>,
-        buf: &mut [u8],
-    ) -> Poll<io::Result<(usize, SocketAddr)>> {
-        self.io.poll_read_io(cx, |io| io.recv_from(buf))
-    }
-
-    /// The address of this end.
-    ///
-    /// # Errors
-    /// Those of `getsockname`.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.io.get_ref().local_addr()
-    }
-
-    /// The address that the socket is connected to.
-    ///
-    /// # Errors
-    /// `NotConnected` if it is not; those of `getpeername`.
-    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.io.get_ref().peer_addr()
-    }
-
-    /// Takes the pending error of the socket.
-    ///
-    /// # Errors
-    /// Those of `getsockopt`.
-    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
-        self.io.get_ref().take_error()
     }
 
     /// Shuts down reading, writing or both.
@@ -292,29 +170,4 @@ fn send_to(
     Ok(rustix::net::sendto(io, buf, SendFlags::NOSIGNAL, target)?)
 }
 
-impl AsFd for UnixDatagram {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.io.get_ref().as_fd()
-    }
-}
-
-impl AsRawFd for UnixDatagram {
-    fn as_raw_fd(&self) -> RawFd {
-        self.io.get_ref().as_raw_fd()
-    }
-}
-
-impl TryFrom<net::UnixDatagram> for UnixDatagram {
-    type Error = io::Error;
-
-    /// Same as [`UnixDatagram::from_std`].
-    fn try_from(socket: net::UnixDatagram) -> io::Result<Self> {
-        Self::from_std(socket)
-    }
-}
-
-impl From<UnixDatagram> for OwnedFd {
-    fn from(socket: UnixDatagram) -> OwnedFd {
-        socket.io.into_inner().into()
-    }
-}
+like_std!(UnixDatagram, net::UnixDatagram);

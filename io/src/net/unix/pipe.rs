@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,6 +14,7 @@ use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::pipe::PipeFlags;
 
 use crate::driver::{Interest, Readable, Registered, WhenReady, Writable};
+use crate::net::descriptor::descriptor;
 
 /// Makes a pipe that lives only in this process and in those that inherit it.
 ///
@@ -457,20 +458,4 @@ impl AsyncRead for Receiver {
     }
 }
 
-macro_rules! descriptor_traits {
-    ($($end:ty)*) => {$(
-        impl AsFd for $end {
-            fn as_fd(&self) -> BorrowedFd<'_> {
-                self.io.get_ref().as_fd()
-            }
-        }
-
-        impl AsRawFd for $end {
-            fn as_raw_fd(&self) -> RawFd {
-                self.io.get_ref().as_raw_fd()
-            }
-        }
-    )*};
-}
-
-descriptor_traits!(Sender Receiver);
+descriptor!(Sender, Receiver);

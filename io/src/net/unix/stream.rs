@@ -6,8 +6,7 @@
 
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::net::Shutdown;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net;
 use std::os::unix::net::SocketAddr;
 use std::panic::Location;
@@ -16,7 +15,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::BufMut;
 use rt_sync::coop;
 use rt_sync::wait::{self, WaitKind};
 use rustix::io::Errno;
@@ -24,9 +22,11 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use super::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, UCred, WriteHalf, address, halves};
 use crate::context;
-use crate::driver::{Interest, Registered};
+use crate::driver::Registered;
+use crate::net::descriptor::like_std;
 use crate::net::halves::{impl_read, impl_write};
 use crate::net::readiness_methods::readiness_methods;
+use crate::net::stream_methods::stream_methods;
 
 /// First and longest pause between attempts to connect while the backlog of the listener is full: the system has no
 /// event for that.
@@ -122,22 +122,6 @@ impl UnixStream {
         Ok(self.io.into_inner())
     }
 
-    /// The address of this end.
-    ///
-    /// # Errors
-    /// Those of `getsockname`.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.io.get_ref().local_addr()
-    }
-
-    /// The address of the other end.
-    ///
-    /// # Errors
-    /// Those of `getpeername`.
-    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.io.get_ref().peer_addr()
-    }
-
     /// Who is at the other end: the process that called `connect`, `listen` or `socketpair`.
     ///
     /// # Errors
@@ -161,87 +145,8 @@ impl UnixStream {
         }
     }
 
-    /// Takes the pending error of the socket.
-    ///
-    /// # Errors
-    /// Those of `getsockopt`.
-    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
-        self.io.get_ref().take_error()
-    }
-
+    stream_methods!(SocketAddr);
     readiness_methods!(poll_read_ready, poll_write_ready);
-
-    /// Reads what is there without waiting.
-    ///
-    /// # Errors
-    /// `WouldBlock` if nothing is there; those of `recv`.
-    pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
-        self.io.try_io(Interest::READABLE, |mut io| io.read(buf))
-    }
-
-    /// [`try_read`](Self::try_read) into a buffer such as a `Vec<u8>` or a `BytesMut`, which grows where it can.
-    ///
-    /// # Errors
-    /// As [`try_read`](Self::try_read).
-    pub fn try_read_buf<B: BufMut>(&self, buf: &mut B) -> io::Result<usize> {
-        self.io
-            .try_io(Interest::READABLE, |io| crate::util::buf::recv(io, buf))
-    }
-
-    /// [`try_read`](Self::try_read) into several buffers.
-    ///
-    /// # Errors
-    /// As [`try_read`](Self::try_read).
-    pub fn try_read_vectored(&self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        self.io
-            .try_io(Interest::READABLE, |mut io| io.read_vectored(bufs))
-    }
-
-    /// Writes what there is room for without waiting.
-    ///
-    /// # Errors
-    /// `WouldBlock` if there is no room; those of `send`.
-    pub fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
-        self.io.try_io(Interest::WRITABLE, |mut io| io.write(buf))
-    }
-
-    /// [`try_write`](Self::try_write) out of several buffers.
-    ///
-    /// # Errors
-    /// As [`try_write`](Self::try_write).
-    pub fn try_write_vectored(&self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.io
-            .try_io(Interest::WRITABLE, |mut io| io.write_vectored(bufs))
-    }
-
-    /// Two halves that borrow the stream, for use in one task.
-    pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
-        halves::split(self)
-    }
-
-    /// Two halves that own the stream together, for use in two tasks. Dropping the writing half shuts down writing.
-    #[must_use]
-    pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
-        halves::into_split(self)
-    }
-
-    /// The stream of this type, as for its halves.
-    #[inline]
-    pub(crate) const fn stream(&self) -> &UnixStream {
-        self
-    }
-
-    fn close(&self) -> io::Result<()> {
-        self.shutdown_write()
-    }
-
-    pub(super) fn forget_reader(&self) {
-        self.io.forget_reader();
-    }
-
-    pub(super) fn forget_writer(&self) {
-        self.io.forget_writer();
-    }
 
     #[inline]
     #[track_caller]
@@ -283,14 +188,6 @@ impl UnixStream {
     ) -> Poll<io::Result<usize>> {
         // Not every buffer may go with one call, so less than all is no sign of a full socket.
         self.io.poll_write_io(cx, |mut io| io.write_vectored(bufs))
-    }
-
-    pub(super) fn shutdown_write(&self) -> io::Result<()> {
-        match self.io.get_ref().shutdown(Shutdown::Write) {
-            // The other end is gone, and with it whom to tell.
-            Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
-            other => other,
-        }
     }
 }
 
@@ -345,30 +242,4 @@ fn backlog_full(addr: &SocketAddr) -> io::Error {
 
 impl_read!(UnixStream);
 impl_write!(UnixStream);
-
-impl AsFd for UnixStream {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.io.get_ref().as_fd()
-    }
-}
-
-impl AsRawFd for UnixStream {
-    fn as_raw_fd(&self) -> RawFd {
-        self.io.get_ref().as_raw_fd()
-    }
-}
-
-impl TryFrom<net::UnixStream> for UnixStream {
-    type Error = io::Error;
-
-    /// Same as [`UnixStream::from_std`].
-    fn try_from(stream: net::UnixStream) -> io::Result<Self> {
-        Self::from_std(stream)
-    }
-}
-
-impl From<UnixStream> for OwnedFd {
-    fn from(stream: UnixStream) -> OwnedFd {
-        stream.io.into_inner().into()
-    }
-}
+like_std!(UnixStream, net::UnixStream);
