@@ -19,18 +19,21 @@ use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+mod async_io;
 mod handle;
 pub mod readiness;
 mod ready;
 mod registered;
+mod registration;
 mod slots;
 mod source;
 mod wait_ready;
 mod woken;
 
+pub use self::async_io::AsyncIo;
 pub use self::handle::Handle;
 pub use self::ready::{Interest, Ready};
-pub use self::registered::{AsyncIo, Registered};
+pub use self::registered::Registered;
 pub(crate) use self::source::Source;
 pub use self::wait_ready::{Readable, ReadyEvent, WaitReady, WhenReady, Writable};
 pub use self::woken::Woken;

@@ -15,26 +15,21 @@
 //! first write after a read that had to wait does not wait for the selector.
 
 use std::fmt;
-use std::future::Future;
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::AsRawFd;
 use std::panic::Location;
-use std::pin::Pin;
-use std::ptr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::task::{Context, Poll, ready};
 
 use rt_sync::coop;
 use rt_sync::wait::{self, WaitKind};
 
+use super::async_io::AsyncIo;
 use super::readiness::Direction;
 use super::ready::{Interest, Ready};
-use super::source::Source;
+use super::registration::{Registration, Target};
 use super::wait_ready::{Readable, ReadyEvent, WaitReady, WhenReady, Writable};
 use crate::context;
-
-/// Locks for the moment of registration, chosen by address: a lock in every source would cost memory for ever.
-static REGISTERING: [Mutex<()>; 16] = [const { Mutex::new(()) }; 16];
 
 /// A non-blocking descriptor and its registration with a driver, which is made when it is first needed.
 ///
@@ -46,69 +41,6 @@ pub struct Registered<E: AsRawFd> {
     registration: Registration,
     interest: Interest,
     io: E,
-}
-
-/// Empty until the source is registered; deregisters when dropped.
-#[derive(Debug, Default)]
-pub(super) struct Registration(OnceLock<Arc<Source>>);
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        if let Some(source) = self.0.get() {
-            source.handle.deregister(source);
-        }
-    }
-}
-
-/// What a future needs to know of a source to register it.
-#[derive(Clone, Copy)]
-pub(super) struct Target<'a> {
-    registration: &'a Registration,
-    fd: RawFd,
-    interest: Interest,
-}
-
-impl<'a> Target<'a> {
-    #[inline]
-    pub(super) fn get(self) -> Option<&'a Arc<Source>> {
-        self.registration.0.get()
-    }
-
-    /// The source, registered if it is not yet.
-    #[inline]
-    pub(super) fn source(
-        self,
-        initial: Ready,
-        site: &'static Location<'static>,
-    ) -> io::Result<&'a Arc<Source>> {
-        match self.get() {
-            Some(source) => Ok(source),
-            None => self.register(initial, site),
-        }
-    }
-
-    #[cold]
-    fn register(
-        self,
-        initial: Ready,
-        site: &'static Location<'static>,
-    ) -> io::Result<&'a Arc<Source>> {
-        let (handle, owner) = context::current()?;
-        let lock = ptr::from_ref(self.registration).addr() / align_of::<Registration>();
-        let guard = REGISTERING[lock % REGISTERING.len()]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(source) = self.get() {
-            return Ok(source);
-        }
-        let source = handle.register(self.fd, self.interest, initial, site)?;
-        let source = self.registration.0.get_or_init(|| source);
-        drop(guard);
-        if !owner {
-            handle.registered_by_foreigner();
-        }
-        Ok(source)
-    }
 }
 
 impl<E: AsRawFd> Registered<E> {
@@ -460,45 +392,5 @@ impl<E: AsRawFd + fmt::Debug> fmt::Debug for Registered<E> {
             .field("io", &self.io)
             .field("source", &self.registration.0.get())
             .finish()
-    }
-}
-
-/// Future of [`Registered::async_io`].
-#[must_use = "futures do nothing unless awaited"]
-pub struct AsyncIo<'a, E: AsRawFd, F> {
-    io: &'a Registered<E>,
-    wait: WaitReady<'a>,
-    f: F,
-}
-
-impl<E: AsRawFd, F> AsyncIo<'_, E, F> {
-    /// The kind that dumps show instead of [`WaitKind::Readiness`].
-    pub(crate) fn shown_as(mut self, kind: WaitKind) -> Self {
-        self.wait = self.wait.shown_as(kind);
-        self
-    }
-}
-
-// Nothing in here is pinned.
-impl<E: AsRawFd, F> Unpin for AsyncIo<'_, E, F> {}
-
-impl<E, F, R> Future for AsyncIo<'_, E, F>
-where
-    E: AsRawFd,
-    F: FnMut(&E) -> io::Result<R>,
-{
-    type Output = io::Result<R>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<R>> {
-        let this = self.get_mut();
-        this.wait.poll_op(this.io, cx, &mut this.f)
-    }
-}
-
-impl<E: AsRawFd, F> fmt::Debug for AsyncIo<'_, E, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AsyncIo")
-            .field("wait", &self.wait)
-            .finish_non_exhaustive()
     }
 }

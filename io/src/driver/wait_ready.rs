@@ -13,7 +13,8 @@ use rt_sync::wait::{self, WaitKind};
 
 use super::readiness::{Key, Seen};
 use super::ready::{Interest, Ready};
-use super::registered::{Registered, Target};
+use super::registered::Registered;
+use super::registration::Target;
 use crate::context;
 
 /// What a source was ready for, and when: needed to clear that readiness later
