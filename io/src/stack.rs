@@ -1,6 +1,7 @@
 //! The stack of a blocked thread, for reports: see `sys/stack`. Linux on x86-64 and aarch64; elsewhere there is none.
 
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 
 pub use crate::sys::stack::{Thread, capture, symbolise};
@@ -57,6 +58,8 @@ pub enum NoStack {
     NoAnswer,
     /// Every real-time signal of the process has a handler.
     NoSignal,
+    /// The system does not let the signal be sent; its error number says why.
+    Refused(i32),
     /// Not on this system.
     Unsupported,
 }
@@ -64,6 +67,10 @@ pub enum NoStack {
 impl fmt::Display for NoStack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            NoStack::Refused(number) => {
+                let error = io::Error::from_raw_os_error(*number);
+                return write!(f, "the thread could not be sent a signal: {error}");
+            }
             NoStack::Over => "the poll was over before its stack could be taken",
             NoStack::Gone => "the thread is gone",
             NoStack::NoAnswer => {

@@ -25,6 +25,7 @@
     reason = "installs a signal handler, which reads the stack of its own thread"
 )]
 
+use std::io;
 use std::mem;
 use std::ptr;
 use std::sync::atomic::{
@@ -98,6 +99,9 @@ static ASKING: Mutex<u64> = Mutex::new(0);
 /// The signal that we have, or 0.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
+/// No signal above this one can be sent.
+static HIGHEST: AtomicI32 = AtomicI32::new(i32::MAX);
+
 /// A thread, as far as its stack is concerned.
 #[derive(Debug, Clone, Copy)]
 pub struct Thread {
@@ -167,7 +171,7 @@ pub fn capture(thread: &Thread, poll: &AtomicU64, expected: u64) -> Result<Vec<u
 
 fn copy(thread: &Thread, poll: &AtomicU64, expected: u64) -> Result<Copied, NoStack> {
     let mut asking = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
-    let signal = our_signal()?;
+    let mut signal = our_signal()?;
     if poll.load(Relaxed) != expected {
         return Err(NoStack::Over);
     }
@@ -179,9 +183,20 @@ fn copy(thread: &Thread, poll: &AtomicU64, expected: u64) -> Result<Copied, NoSt
     SLOT.top.store(thread.top, Relaxed);
     // Release: pairs with the exchange in `answer`.
     SLOT.state.store(word(ASKED), Release);
-    if !send(thread, signal, *asking) {
+    while let Err(error) = send(thread, signal, *asking) {
+        let why = match error {
+            libc::ESRCH => NoStack::Gone,
+            libc::EINVAL => match another_than(signal) {
+                Ok(another) => {
+                    signal = another;
+                    continue;
+                }
+                Err(why) => why,
+            },
+            other => NoStack::Refused(other),
+        };
         SLOT.state.store(IDLE, Relaxed);
-        return Err(NoStack::Gone);
+        return Err(why);
     }
     let asked = Instant::now();
     // Acquire: pairs with the last store in `answer`.
@@ -234,8 +249,8 @@ struct Info {
 
 const _: () = assert!(size_of::<Info>() == size_of::<libc::siginfo_t>());
 
-/// Sends the signal with the number of the question.
-fn send(thread: &Thread, signal: i32, question: u64) -> bool {
+/// Sends the signal with the number of the question. The error is that of the system.
+fn send(thread: &Thread, signal: i32, question: u64) -> Result<(), i32> {
     // SAFETY: always succeeds.
     let pid = unsafe { libc::getpid() };
     // SAFETY: always succeeds.
@@ -260,7 +275,12 @@ fn send(thread: &Thread, signal: i32, question: u64) -> bool {
             ptr::from_ref(&info),
         )
     };
-    sent == 0
+    if sent == 0 {
+        return Ok(());
+    }
+    Err(io::Error::last_os_error()
+        .raw_os_error()
+        .unwrap_or(libc::EINVAL))
 }
 
 /// The signal whose handler is ours, installed now if need be. The caller holds `ASKING`.
@@ -269,13 +289,24 @@ fn our_signal() -> Result<i32, NoStack> {
     if signal != 0 && handler_of(signal) == Some(handler as *const () as usize) {
         return Ok(signal);
     }
-    for signal in (libc::SIGRTMIN()..=libc::SIGRTMAX()).rev() {
+    for signal in (libc::SIGRTMIN()..=HIGHEST.load(Relaxed).min(libc::SIGRTMAX())).rev() {
         if handler_of(signal) == Some(libc::SIG_DFL) && install(signal) {
             SIGNAL.store(signal, Relaxed);
             return Ok(signal);
         }
     }
     Err(NoStack::NoSignal)
+}
+
+/// The signal cannot be sent, though it took a handler: emulators of another processor have fewer signals than they say.
+/// Lets go of it, and takes the next one below. The caller holds `ASKING`.
+#[cold]
+fn another_than(signal: i32) -> Result<i32, NoStack> {
+    // SAFETY: the handler was ours; the process is left without one, as before.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
+    HIGHEST.store(signal - 1, Relaxed);
+    SIGNAL.store(0, Relaxed);
+    our_signal()
 }
 
 /// What is called for a signal.
@@ -296,6 +327,9 @@ fn install(signal: i32) -> bool {
     let action = unsafe { action.assume_init_mut() };
     action.sa_sigaction = handler as *const () as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
+    // Others wait: an alternate stack has no room for many handlers at once.
+    // SAFETY: the set is ours to fill.
+    unsafe { libc::sigfillset(&mut action.sa_mask) };
     let mut before = mem::MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: the handler keeps the rules for handlers, and the places are ours.
     if unsafe { libc::sigaction(signal, action, before.as_mut_ptr()) } != 0 {
@@ -390,6 +424,28 @@ fn copy_registers(context: &libc::ucontext_t) {
     }
     SLOT.registers[SP].store(context.sp, Relaxed);
     SLOT.registers[PC].store(context.pc, Relaxed);
+}
+
+/// A return address without the signature that it may carry. How many bits that has depends on how much memory the kernel
+/// lets a process address, so the processor is asked to take it off; one without signatures does nothing.
+#[cfg(target_arch = "aarch64")]
+pub(super) fn code_address(signed: u64) -> u64 {
+    let address;
+    // SAFETY: `xpaclri`, which changes register 30 and nothing else; by its number among hints, so that any assembler
+    // knows it.
+    unsafe {
+        std::arch::asm!(
+            "hint #7",
+            inout("x30") signed => address,
+            options(pure, nomem, nostack, preserves_flags)
+        );
+    }
+    address
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(super) fn code_address(address: u64) -> u64 {
+    address
 }
 
 /// Copies the stack from its pointer on. Nothing, if the thread is on another stack than its own.

@@ -4,11 +4,11 @@
 
 use gimli::{
     CfaRule, EhFrame, EhFrameHdr, Encoding, EvaluationResult, Format, Location, NativeEndian,
-    Register, RegisterRule, UnwindContext, UnwindExpression, UnwindSection, Value,
+    Register, RegisterRule, UnwindContext, UnwindExpression, UnwindSection, Value, Vendor,
 };
 
 use super::modules::{self, Module};
-use super::signal::{Copied, PC, REGISTERS, SP};
+use super::signal::{Copied, PC, REGISTERS, SP, code_address};
 
 /// More frames than anybody reads.
 const MOST: usize = 256;
@@ -21,6 +21,13 @@ type Registers = [Option<u64>; REGISTERS];
 const RETURN: usize = 16;
 #[cfg(target_arch = "aarch64")]
 const RETURN: usize = 30;
+
+/// Whose additions to the rules of DWARF the tables may hold: on aarch64 those of functions that sign their return
+/// address, as whole distributions are compiled.
+#[cfg(target_arch = "x86_64")]
+const VENDOR: Vendor = Vendor::Default;
+#[cfg(target_arch = "aarch64")]
+const VENDOR: Vendor = Vendor::AArch64;
 
 /// The addresses of the frames, the innermost first.
 pub(super) fn unwind(copied: Copied) -> Vec<usize> {
@@ -67,6 +74,7 @@ fn step(
     let index = index.parse(&module.bases, 8).ok()?;
     let mut frames = EhFrame::new(&module.frames, NativeEndian);
     frames.set_address_size(8);
+    frames.set_vendor(VENDOR);
     let row = index
         .table()?
         .unwind_info_for_address(
@@ -122,17 +130,6 @@ fn leaf(registers: &Registers, _: &Copied) -> Option<Registers> {
     let mut outer = *registers;
     outer[PC] = registers[RETURN].map(code_address);
     Some(outer)
-}
-
-/// Without the signature that return addresses may carry.
-#[cfg(target_arch = "aarch64")]
-fn code_address(signed: u64) -> u64 {
-    signed & 0x0000_ffff_ffff_ffff
-}
-
-#[cfg(target_arch = "x86_64")]
-fn code_address(address: u64) -> u64 {
-    address
 }
 
 fn get(registers: &Registers, register: Register) -> Option<u64> {
