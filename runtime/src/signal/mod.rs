@@ -14,9 +14,15 @@
 //! whose thread is busy, and without a place in every driver. It costs nothing while no signal comes. The signal is seen
 //! one thread switch later than it could be.
 //!
+//! # On which stack
+//! A handler that is installed for us runs on the alternate stack of its thread (`SA_ONSTACK`), as Go and others ask for,
+//! and so do those that were there before and are run by it: see `alternate_stack.rs`. `SA_RESTART` is set.
+//!
 //! # After a fork
 //! A child that does not call `exec` has the handlers but not the thread: its own signals are not seen.
 
+#[cfg(unix)]
+mod alternate_stack;
 #[cfg(unix)]
 mod registry;
 #[cfg(unix)]

@@ -25,6 +25,8 @@ use rt_sync::wake_batch::{discard, wake_each};
 
 use rt_sync::AtomicWaker;
 
+use super::alternate_stack::{self, Action};
+
 /// One more than the highest signal number: Linux has 64, others fewer.
 const NUMBERS: usize = 65;
 
@@ -64,6 +66,7 @@ impl Slot {
         let mut handled = lock(&self.handled);
         if !*handled {
             let alarm = alarm()?;
+            let before = Action::of(number);
             let action = move || {
                 // Release: pairs with the exchange in `look`, which finds the flag.
                 self.pending.store(true, Release);
@@ -78,6 +81,9 @@ impl Slot {
                     format!("no handler can be set for signal {number}: {error}"),
                 )
             })?;
+            if let Some(before) = before {
+                alternate_stack::prefer(number, &before);
+            }
             *handled = true;
         }
         Ok(())

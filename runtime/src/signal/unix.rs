@@ -126,6 +126,10 @@ impl fmt::Debug for SignalKind {
 /// when all listeners are gone, a `SIGTERM` does nothing at all. Handlers that were set before still run. A handler set
 /// afterwards by other means takes the signals away from all listeners.
 ///
+/// The handler runs on the alternate signal stack of its thread, if there is one (every thread of Rust's has one, of 8
+/// KiB or a little more), with all other signals blocked. Handlers that were set before run there too. If
+/// signal-hook-registry handles the signal already for somebody else, it goes on as it does.
+///
 /// It needs no runtime.
 ///
 /// # Errors

@@ -1,11 +1,18 @@
 //! Signals, in a test binary of their own since they reach the whole process. Each test has a signal to itself.
 #![cfg(unix)]
+#![expect(
+    unsafe_code,
+    reason = "registers foreign handlers, and looks at those that are there"
+)]
 
 use std::future::Future;
 use std::io;
+use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::panic::Location;
 use std::pin::pin;
 use std::process;
+use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
@@ -102,7 +109,6 @@ fn signals_in_a_burst_are_seen_at_least_once_more() {
 }
 
 #[test]
-#[expect(unsafe_code, reason = "registers a foreign handler")]
 fn a_foreign_handler_still_runs() {
     static RAN: AtomicUsize = AtomicUsize::new(0);
     limited(|| {
@@ -120,6 +126,67 @@ fn a_foreign_handler_still_runs() {
             block_on(listener.recv());
             assert_eq!(RAN.load(SeqCst), round);
         }
+    });
+}
+
+fn flags_of(number: i32) -> i32 {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: asks only, and the place is ours.
+    let failed = unsafe { libc::sigaction(number, ptr::null(), action.as_mut_ptr()) };
+    assert_eq!(failed, 0);
+    // SAFETY: filled in by the call above, which did not fail.
+    unsafe { action.assume_init() }.sa_flags
+}
+
+/// Where the alternate stack of this thread is.
+fn alternate_stack() -> Range<usize> {
+    let mut stack = MaybeUninit::<libc::stack_t>::uninit();
+    // SAFETY: asks only, and the place is ours.
+    let failed = unsafe { libc::sigaltstack(ptr::null(), stack.as_mut_ptr()) };
+    assert_eq!(failed, 0);
+    // SAFETY: filled in by the call above, which did not fail.
+    let stack = unsafe { stack.assume_init() };
+    let start = stack.ss_sp.addr();
+    start..start + stack.ss_size
+}
+
+#[test]
+fn j3_handlers_run_on_the_alternate_stack_and_the_old_one_too() {
+    static SEEN: AtomicUsize = AtomicUsize::new(0);
+    extern "C" fn old(_: i32) {
+        let here = 0_u8;
+        SEEN.store(ptr::from_ref(&here).addr(), SeqCst);
+    }
+
+    limited(|| {
+        let number = SignalKind::child().as_raw_value();
+        // SAFETY: the handler stores a number.
+        let before = unsafe { libc::signal(number, old as *const () as usize) };
+        assert_eq!(before, libc::SIG_DFL);
+        let mut listener = signal(SignalKind::child()).expect("a handler");
+        let flags = flags_of(number);
+        assert_ne!(flags & libc::SA_ONSTACK, 0);
+        assert_ne!(flags & libc::SA_RESTART, 0);
+        // SAFETY: there is a handler; it runs on this thread, before the call returns.
+        unsafe { libc::raise(number) };
+        let stack = alternate_stack();
+        let seen = SEEN.load(SeqCst);
+        assert!(stack.contains(&seen), "{seen:#x} is not in {stack:#x?}");
+        block_on(listener.recv());
+    });
+}
+
+#[test]
+fn j3_a_handler_that_others_had_before_stays_as_it_is() {
+    limited(|| {
+        let number = SignalKind::alarm().as_raw_value();
+        // SAFETY: the action does nothing.
+        unsafe { signal_hook_registry::register(number, || ()) }.expect("a handler");
+        let before = flags_of(number);
+        let mut listener = signal(SignalKind::alarm()).expect("a handler");
+        assert_eq!(flags_of(number), before);
+        raise(Number::ALARM);
+        block_on(listener.recv());
     });
 }
 
