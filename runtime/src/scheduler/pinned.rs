@@ -4,6 +4,9 @@
 //! the task's first poll. Its `Runnable`s go to the inbox of the worker's seat, which no thief and no stand-in looks at.
 //! So the future is made, polled and dropped on the worker's own thread (rule 5 of `task/mod.rs`).
 //!
+//! Inside such a task `spawn_local` makes another one on the same worker, from the future itself: it is on the right
+//! thread already (`pinned/here.rs`).
+//!
 //! While the worker's thread blocks inside `block_in_place` its pinned tasks wait with it; everything else is served by
 //! a stand-in.
 //!
@@ -23,12 +26,14 @@ use rt_sync::primitive::Mutex;
 use rt_sync::primitive::atomic::AtomicUsize;
 use rt_sync::primitive::atomic::Ordering::Relaxed;
 
+use self::here::OnSeat;
 use super::live::LiveTasks;
 use super::{Seat, Shared};
 use crate::runtime::panics;
-use crate::task::{
-    Header, JoinHandle, Meta, PanicReport, Runnable, Schedule, TaskRef, grace, new_task,
-};
+use crate::task::schedule::new_task_with;
+use crate::task::{Header, JoinHandle, Meta, PanicReport, Runnable, Schedule, TaskRef, grace};
+
+mod here;
 
 /// The pinned tasks of one worker that are ready.
 pub(crate) struct Inbox {
@@ -72,7 +77,7 @@ impl Inbox {
 }
 
 /// The scheduler handle in a pinned task.
-struct Pinned(Arc<Seat>);
+pub(crate) struct Pinned(Arc<Seat>);
 
 impl Schedule for Pinned {
     fn schedule(&self, task: Runnable) {
@@ -165,14 +170,65 @@ impl Shared {
         };
         // Boxed and pinned, so that `Lazy` may be moved before the future is made and its closure need not be `Unpin`.
         let make = Box::new(move || Box::pin(make()));
-        let task = new_task(Lazy::Make(Some(make)), Pinned(seat.clone()), meta, true);
-        if let Some(listed) = task.listed
-            && seat.inbox.live.insert(listed).is_err()
-        {
-            // The future was never made, so this thread may end the task.
-            return Ok(task.handle);
-        }
-        Pinned(seat).schedule(task.runnable);
-        Ok(task.handle)
+        // A closed list: the future was never made, so this thread may end the task.
+        Ok(start(
+            &seat,
+            Lazy::Make(Some(make)),
+            Pinned(seat.clone()),
+            meta,
+            |_, _| (),
+        ))
     }
+}
+
+impl Pinned {
+    /// The worker of the pinned task that runs on this thread, if one does.
+    pub(crate) fn here() -> Option<Self> {
+        here::seat().map(Self)
+    }
+
+    /// Spawns a task on this worker, on whose thread the caller is: `here` gave it to them. `scheduler` is built on a
+    /// `Pinned` of this worker, and `enter` sees it, and the task, before that is ready to run.
+    pub(crate) fn spawn_local<F, S: Schedule>(
+        &self,
+        future: F,
+        scheduler: S,
+        meta: Meta,
+        enter: impl FnOnce(&S, &TaskRef),
+    ) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        start(&self.0, future, scheduler, meta, enter)
+    }
+}
+
+impl Clone for Pinned {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+/// Makes a task of `seat` and makes it ready; if its list is closed, ends it on this thread.
+fn start<F, S: Schedule>(
+    seat: &Arc<Seat>,
+    future: F,
+    scheduler: S,
+    meta: Meta,
+    enter: impl FnOnce(&S, &TaskRef),
+) -> JoinHandle<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    let future = OnSeat::new(seat.clone(), future);
+    let task = new_task_with(future, scheduler, meta, true, enter);
+    if let Some(listed) = task.listed
+        && seat.inbox.live.insert(listed).is_err()
+    {
+        return task.handle;
+    }
+    Pinned(seat.clone()).schedule(task.runnable);
+    task.handle
 }

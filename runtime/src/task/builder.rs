@@ -93,13 +93,13 @@ impl<'a> Builder<'a> {
         self.spawn(Told::new(future))
     }
 
-    /// Spawns a task on the current [`LocalSet`], as [`spawn_local`](super::spawn_local) does.
+    /// Spawns a task on the current [`LocalSet`], or worker, as [`spawn_local`](super::spawn_local) does.
     ///
     /// # Errors
     /// None today.
     ///
     /// # Panics
-    /// Outside a `LocalSet`.
+    /// Where [`spawn_local`](super::spawn_local) does.
     #[track_caller]
     pub fn spawn_local<F>(self, future: F) -> io::Result<JoinHandle<F::Output>>
     where

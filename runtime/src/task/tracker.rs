@@ -73,10 +73,10 @@ impl TaskTracker {
         handle.spawn_meta(self.track_future(future), Meta::here())
     }
 
-    /// Spawns a task on the current [`LocalSet`], as [`spawn_local`](super::spawn_local) does, and tracks it.
+    /// Spawns a task on the current [`LocalSet`], or worker, as [`spawn_local`](super::spawn_local) does, and tracks it.
     ///
     /// # Panics
-    /// Outside a `LocalSet`.
+    /// Where [`spawn_local`](super::spawn_local) does.
     #[track_caller]
     pub fn spawn_local<F>(&self, future: F) -> JoinHandle<F::Output>
     where

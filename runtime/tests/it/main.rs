@@ -30,6 +30,7 @@ mod pains_sockets;
 mod pains_stalls;
 mod pains_support;
 mod pains_timers;
+mod pinned;
 mod queues;
 mod select;
 mod stuck;

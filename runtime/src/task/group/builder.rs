@@ -85,10 +85,10 @@ impl<'a, E: Send + 'static> Builder<'a, E> {
         self.group.try_spawn_meta(future, self.meta())
     }
 
-    /// Spawns the child on the current [`LocalSet`](crate::task::LocalSet): see [`TaskGroup::spawn_local`].
+    /// Spawns the child on the current [`LocalSet`](crate::task::LocalSet), or worker: see [`TaskGroup::spawn_local`].
     ///
     /// # Panics
-    /// Outside a `LocalSet`.
+    /// Where [`spawn_local`](crate::task::spawn_local) does.
     #[track_caller]
     pub fn spawn_local<F>(self, future: F) -> JoinHandle<<F::Output as GroupOutput<E>>::Value>
     where

@@ -343,14 +343,14 @@ impl<E: Send + 'static> TaskGroup<E> {
         self.try_spawn_meta(future, Meta::here())
     }
 
-    /// Spawns a child whose future need not be [`Send`] on the current [`LocalSet`](super::LocalSet), as
-    /// [`spawn_local`](super::spawn_local) does.
+    /// Spawns a child whose future need not be [`Send`] on the current [`LocalSet`](super::LocalSet), or on the worker of
+    /// the pinned task that runs here, as [`spawn_local`](super::spawn_local) does.
     ///
-    /// The group waits for it, so something has to drive the set: await the scope inside
+    /// The group waits for it, so something has to drive a set: await the scope inside
     /// [`LocalSet::run_until`](super::LocalSet::run_until), or in a task of the set.
     ///
     /// # Panics
-    /// Outside a `LocalSet`.
+    /// Where [`spawn_local`](super::spawn_local) does.
     #[track_caller]
     pub fn spawn_local<F>(&self, future: F) -> JoinHandle<<F::Output as GroupOutput<E>>::Value>
     where

@@ -104,13 +104,13 @@ impl<'a, T: 'static> Builder<'a, T> {
         Ok(self.set.insert(handle))
     }
 
-    /// Spawns the task on the current [`LocalSet`].
+    /// Spawns the task on the current [`LocalSet`], or worker.
     ///
     /// # Errors
     /// Those of [`task::Builder::spawn_local`].
     ///
     /// # Panics
-    /// Outside a `LocalSet`.
+    /// Where [`spawn_local`](crate::task::spawn_local) does.
     #[track_caller]
     pub fn spawn_local<F>(self, future: F) -> io::Result<AbortHandle>
     where

@@ -108,10 +108,10 @@ impl<T: 'static> JoinSet<T> {
         self.insert(handle.spawn_meta(future, Meta::here()))
     }
 
-    /// Spawns a task on the current [`LocalSet`], as [`spawn_local`](super::spawn_local) does.
+    /// Spawns a task on the current [`LocalSet`], or worker, as [`spawn_local`](super::spawn_local) does.
     ///
     /// # Panics
-    /// Outside a `LocalSet`.
+    /// Where [`spawn_local`](super::spawn_local) does.
     #[track_caller]
     pub fn spawn_local<F>(&mut self, future: F) -> AbortHandle
     where

@@ -27,6 +27,7 @@ use super::group::{Entry, Member};
 use super::raw::TaskRef;
 use super::{JoinHandle, Meta};
 use crate::runtime::Runtime;
+use crate::scheduler::pinned::Pinned;
 
 thread_local! {
     /// The set whose tasks run on this thread, or that was entered.
@@ -274,10 +275,40 @@ impl fmt::Debug for LocalEnterGuard {
 }
 
 /// Spawns a task whose future need not be [`Send`] on the [`LocalSet`] that runs on this thread, or was
-/// [entered](LocalSet::enter).
+/// [entered](LocalSet::enter); inside a task of [`spawn_pinned`](crate::spawn_pinned), and there is no such set, on the
+/// worker of that task.
+///
+/// A task of a worker does not end with the one that spawned it, and like that one never leaves the worker. It is
+/// dropped at the end of the runtime, on the worker's thread.
 ///
 /// # Panics
-/// Where there is no such set: see the message for what to do instead.
+/// Anywhere else: see the message for what to do instead.
+///
+/// # Examples
+/// On a worker of a runtime, without a set:
+/// ```
+/// # #[rt::main(worker_threads = 2)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::cell::Cell;
+/// use std::rc::Rc;
+///
+/// let sum = rt::spawn_pinned(0, || async {
+///     let sum = Rc::new(Cell::new(0));
+///     let tasks: Vec<_> = (1..=3)
+///         .map(|n| {
+///             let sum = sum.clone();
+///             rt::task::spawn_local(async move { sum.set(sum.get() + n) })
+///         })
+///         .collect();
+///     for task in tasks {
+///         task.await.expect("no panic");
+///     }
+///     sum.get()
+/// })?;
+/// assert_eq!(sum.await?, 6);
+/// # Ok(())
+/// # }
+/// ```
 #[track_caller]
 pub fn spawn_local<F>(future: F) -> JoinHandle<F::Output>
 where
@@ -300,9 +331,13 @@ where
     F: Future + 'static,
     F::Output: 'static,
 {
-    match current_set() {
-        Some(set) => set.shared.spawn(future, meta),
-        None => outside(),
+    match (current_set(), Pinned::here()) {
+        (Some(set), _) => set.shared.spawn(future, meta),
+        (None, Some(worker)) => {
+            let scheduler = worker.clone();
+            worker.spawn_local(future, scheduler, meta, |_, _| ())
+        }
+        (None, None) => outside(),
     }
 }
 
@@ -318,12 +353,16 @@ where
     F::Output: 'static,
     E: Send + 'static,
 {
-    match current_set() {
-        Some(set) => {
+    match (current_set(), Pinned::here()) {
+        (Some(set), _) => {
             let member = entry.member(Scheduler(set.shared.clone()));
             set.shared.spawn_as(future, member, meta, Member::insert)
         }
-        None => outside(),
+        (None, Some(worker)) => {
+            let member = entry.member(worker.clone());
+            worker.spawn_local(future, member, meta, Member::insert)
+        }
+        (None, None) => outside(),
     }
 }
 
@@ -336,8 +375,9 @@ pub(super) fn live_here() -> Vec<TaskRef> {
 #[track_caller]
 fn outside() -> ! {
     panic!(
-        "spawn_local called outside a LocalSet: a future that is not Send must stay on one thread, and no set runs on \
-         this one. Call it inside `LocalSet::run_until`, inside a task of the set or while `LocalSet::enter` holds, \
-         or use `set.spawn_local(..)`; a future that is Send goes to `rt::spawn`"
+        "spawn_local called outside a LocalSet and outside a pinned task: a future that is not Send must stay on one \
+         thread, and nothing keeps this one. Call it inside `LocalSet::run_until`, inside a task of the set, while \
+         `LocalSet::enter` holds or inside a task of `rt::spawn_pinned`, or use `set.spawn_local(..)`; a future that is \
+         Send goes to `rt::spawn`"
     )
 }
