@@ -334,23 +334,37 @@ impl<'a> Loop<'a> {
             return None;
         }
         core.since_injector.set(0);
-        self.foreign_task(core)
+        if let Some(task) = self.pinned_task() {
+            // Either kind may be ready without end: both have their turn. The others go where thieves find them, should
+            // this one not give way.
+            if self.takes_any() {
+                let injector = &self.seat.shared.injector;
+                retry(|| injector.steal_batch(&core.queue));
+            }
+            return Some(task);
+        }
+        self.injected_task(core)
+    }
+
+    fn pinned_task(&self) -> Option<Runnable> {
+        if self.own {
+            self.seat.inbox.pop()
+        } else {
+            None
+        }
+    }
+
+    fn injected_task(&self, core: &Core) -> Option<Runnable> {
+        if self.takes_any() {
+            self.steal_injected(core)
+        } else {
+            None
+        }
     }
 
     /// What others have put where only this seat, or any, takes it.
     fn foreign_task(&self, core: &Core) -> Option<Runnable> {
-        let pinned = if self.own {
-            self.seat.inbox.pop()
-        } else {
-            None
-        };
-        pinned.or_else(|| {
-            if self.takes_any() {
-                self.steal_injected(core)
-            } else {
-                None
-            }
-        })
+        self.pinned_task().or_else(|| self.injected_task(core))
     }
 
     /// Own work, in order: the slot, the queue; and then what others have put. Always inline: the turn that is timed has a
@@ -496,10 +510,10 @@ struct Ran {
 }
 
 /// Retries a contended steal a few times.
-pub(super) fn retry(mut steal: impl FnMut() -> Steal<Runnable>) -> Option<Runnable> {
+pub(super) fn retry<T>(mut steal: impl FnMut() -> Steal<T>) -> Option<T> {
     for _ in 0..STEAL_TRIES {
         match steal() {
-            Steal::Success(task) => return Some(task),
+            Steal::Success(stolen) => return Some(stolen),
             Steal::Empty => return None,
             Steal::Retry => {}
         }

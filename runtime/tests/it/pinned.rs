@@ -5,7 +5,8 @@ use std::future::{Future, pending};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
@@ -344,5 +345,53 @@ fn local_tasks_are_among_all_tasks() {
         assert!(task::all_tasks().iter().any(|info| info.id() == task.id()));
         task.abort();
         let _ = task.await;
+    });
+}
+
+/// Neither kind of task may keep the other from its worker, which is the only one.
+#[test]
+fn tasks_that_are_always_ready_leave_the_others_their_turns() {
+    within_limit(|| {
+        let runtime = runtime(1);
+        let stop = Arc::new(AtomicBool::new(false));
+        let turns = Arc::new(AtomicUsize::new(0));
+        let busy = |stop: &Arc<AtomicBool>| {
+            let (stop, turns) = (stop.clone(), turns.clone());
+            async move {
+                while !stop.load(Relaxed) {
+                    turns.fetch_add(1, Relaxed);
+                    yield_now().await;
+                }
+            }
+        };
+        // Two pinned ones wake each other's worker all the time; a stranger's task has to get through the injector.
+        for _ in 0..2 {
+            let busy = busy(&stop);
+            drop(runtime.handle().spawn_pinned(0, || busy).expect("a worker"));
+        }
+        runtime.block_on(async {
+            for n in 0..100 {
+                assert_eq!(rt::spawn(async move { n }).await.expect("no panic"), n);
+            }
+        });
+        for _ in 0..100 {
+            let (done, ended) = mpsc::channel();
+            runtime.spawn(async move { done.send(()) });
+            ended.recv().expect("it ran");
+        }
+        stop.store(true, Relaxed);
+        // The other way round: tasks of the queue, and pinned ones.
+        let stop = Arc::new(AtomicBool::new(false));
+        for _ in 0..2 {
+            runtime.spawn(busy(&stop));
+        }
+        for _ in 0..100 {
+            let task = runtime.handle().spawn_pinned(0, || async { *Rc::new(1) });
+            assert_eq!(
+                runtime.block_on(task.expect("a worker")).expect("no panic"),
+                1
+            );
+        }
+        stop.store(true, Relaxed);
     });
 }
