@@ -137,6 +137,17 @@ pub fn record(kind: WaitKind, site: &'static Location<'static>) {
     });
 }
 
+/// Corrects the place of what was recorded last: the wait is part of a future that was made at `site`. For futures around
+/// others, before they return `Pending`.
+#[inline]
+pub fn record_site(site: &'static Location<'static>) {
+    LAST.with(|last| {
+        if last.site.replace(Some(site)).is_none() {
+            last.kind.set(WaitKind::Other);
+        }
+    });
+}
+
 /// What was recorded since the last call. For executors, after a poll that returned `Pending`.
 #[inline]
 #[must_use]
@@ -226,6 +237,19 @@ mod tests {
         assert_eq!(slot.load().kind, WaitKind::Sleep);
         assert_eq!(slot.load().site, Some(site));
         assert_eq!(take().kind, WaitKind::Nothing);
+    }
+
+    #[test]
+    fn the_future_around_a_wait_gives_its_place_and_not_its_kind() {
+        let inner = Location::caller();
+        let outer = Location::caller();
+        record_site(outer);
+        let wait = take();
+        assert_eq!((wait.kind, wait.site), (WaitKind::Other, Some(outer)));
+        record(WaitKind::Read, inner);
+        record_site(outer);
+        let wait = take();
+        assert_eq!((wait.kind, wait.site), (WaitKind::Read, Some(outer)));
     }
 
     #[test]

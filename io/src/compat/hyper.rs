@@ -13,6 +13,7 @@ macro_rules! bridge_read {
     ($($stream:ty,)*) => {$(
         impl Read for $stream {
             #[inline]
+            #[track_caller]
             fn poll_read(
                 self: Pin<&mut Self>,
                 cx: &mut Context<'_>,
@@ -33,6 +34,7 @@ macro_rules! bridge_write {
     ($($stream:ty,)*) => {$(
         impl Write for $stream {
             #[inline]
+            #[track_caller]
             fn poll_write(
                 self: Pin<&mut Self>,
                 cx: &mut Context<'_>,
@@ -42,6 +44,7 @@ macro_rules! bridge_write {
             }
 
             #[inline]
+            #[track_caller]
             fn poll_write_vectored(
                 self: Pin<&mut Self>,
                 cx: &mut Context<'_>,
@@ -56,11 +59,13 @@ macro_rules! bridge_write {
             }
 
             #[inline]
+            #[track_caller]
             fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
                 AsyncWrite::poll_flush(self, cx)
             }
 
             #[inline]
+            #[track_caller]
             fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
                 self.poll_close(cx)
             }

@@ -2,6 +2,9 @@
 //!
 //! Both hand over memory that need not be initialised. [`ReadInto`] lets the operating system write straight into it,
 //! so neither bridge copies or clears a byte.
+//!
+//! What a task waits for is told with the line that called the trait's method: it lies in the other library, since that is
+//! who reads and writes. The task's own lines are told where it spawns, and by the methods of our own traits.
 #![expect(
     unsafe_code,
     reason = "the buffers of tokio and hyper hand out uninitialised memory and believe what was filled"
@@ -20,6 +23,7 @@ mod source;
 /// `Ready(Ok(n))` means that the first `n` bytes of `buf` are initialised. No byte of `buf` is ever de-initialised.
 unsafe trait ReadInto {
     /// Same as [`AsyncRead::poll_read`](futures_io::AsyncRead::poll_read) but for the buffer.
+    #[track_caller]
     fn poll_read_into(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -25,6 +25,7 @@ macro_rules! read_tcp {
         // SAFETY: `recv` initialises as many bytes as it reports, and writes none that are not.
         unsafe impl ReadInto for $type {
             #[inline]
+            #[track_caller]
             fn poll_read_into(
                 self: Pin<&mut Self>,
                 cx: &mut Context<'_>,
@@ -50,6 +51,7 @@ macro_rules! read_unix {
         // SAFETY: `recv` initialises as many bytes as it reports, and writes none that are not.
         unsafe impl ReadInto for $stream {
             #[inline]
+            #[track_caller]
             fn poll_read_into(
                 self: Pin<&mut Self>,
                 cx: &mut Context<'_>,
@@ -72,6 +74,7 @@ read_unix! {
 // SAFETY: `read` initialises as many bytes as it reports, and writes none that are not.
 unsafe impl ReadInto for unix::pipe::Receiver {
     #[inline]
+    #[track_caller]
     fn poll_read_into(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -86,6 +89,7 @@ unsafe impl ReadInto for unix::pipe::Receiver {
 
 // SAFETY: `copy_into` initialises as many bytes as it reports, and writes none that are not.
 unsafe impl ReadInto for DuplexStream {
+    #[track_caller]
     fn poll_read_into(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -113,6 +117,7 @@ fn copy_into(from: &[u8], to: &mut [MaybeUninit<u8>]) -> usize {
 // SAFETY: what is copied out of `chunk` is initialised, and nothing else is written.
 unsafe impl ReadInto for Stdin {
     /// By way of a small buffer: a read may come from the thread that reads files, and input by hand is no hot path.
+    #[track_caller]
     fn poll_read_into(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

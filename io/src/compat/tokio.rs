@@ -13,6 +13,7 @@ macro_rules! bridge_read {
     ($($stream:ty,)*) => {$(
         impl AsyncRead for $stream {
             #[inline]
+            #[track_caller]
             fn poll_read(
                 self: Pin<&mut Self>,
                 cx: &mut Context<'_>,
@@ -34,6 +35,7 @@ macro_rules! bridge_write {
     ($($stream:ty,)*) => {$(
         impl AsyncWrite for $stream {
             #[inline]
+            #[track_caller]
             fn poll_write(
                 self: Pin<&mut Self>,
                 cx: &mut Context<'_>,
@@ -43,6 +45,7 @@ macro_rules! bridge_write {
             }
 
             #[inline]
+            #[track_caller]
             fn poll_write_vectored(
                 self: Pin<&mut Self>,
                 cx: &mut Context<'_>,
@@ -57,11 +60,13 @@ macro_rules! bridge_write {
             }
 
             #[inline]
+            #[track_caller]
             fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
                 futures_io::AsyncWrite::poll_flush(self, cx)
             }
 
             #[inline]
+            #[track_caller]
             fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
                 self.poll_close(cx)
             }

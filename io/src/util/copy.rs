@@ -7,13 +7,15 @@
 //!
 //! Each round spends one unit of the coop budget, since neither side need spend any (a cursor, a sink).
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use futures_io::{AsyncBufRead, AsyncRead, AsyncWrite};
 use rt_sync::coop;
+
+use super::AtSite;
 
 /// First size of a copy buffer: tokio's. Enough for most messages, small enough for a proxy with many idle connections.
 pub(super) const FIRST_SIZE: usize = 8 * 1024;
@@ -178,14 +180,16 @@ fn write_zero(left: usize) -> io::Error {
 /// # std::io::Result::Ok(())
 /// # }).unwrap();
 /// ```
-pub async fn copy<R, W>(reader: R, writer: W) -> io::Result<u64>
+#[track_caller]
+pub fn copy<R, W>(mut reader: R, mut writer: W) -> impl Future<Output = io::Result<u64>>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let (mut reader, mut writer) = (reader, writer);
-    let mut buffer = CopyBuffer::growing();
-    poll_fn(|cx| buffer.poll_copy(cx, Pin::new(&mut reader), Pin::new(&mut writer))).await
+    AtSite::here(async move {
+        let mut buffer = CopyBuffer::growing();
+        poll_fn(|cx| buffer.poll_copy(cx, Pin::new(&mut reader), Pin::new(&mut writer))).await
+    })
 }
 
 /// Copies as [`copy`] does, straight out of the buffer that the reader has.
@@ -195,15 +199,15 @@ where
 ///
 /// # Cancel safety
 /// Nothing is lost: a byte is consumed only once it has been written.
-pub async fn copy_buf<R, W>(reader: R, writer: W) -> io::Result<u64>
+#[track_caller]
+pub fn copy_buf<R, W>(mut reader: R, mut writer: W) -> impl Future<Output = io::Result<u64>>
 where
     R: AsyncBufRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let (mut reader, mut writer) = (reader, writer);
     let mut copied = 0;
     let mut dirty = false;
-    poll_fn(|cx| {
+    AtSite::here(poll_fn(move |cx| {
         loop {
             let unit = ready!(coop::poll_proceed(cx));
             let Poll::Ready(filled) = Pin::new(&mut reader).poll_fill_buf(cx) else {
@@ -235,6 +239,5 @@ where
             }
             unit.made_progress();
         }
-    })
-    .await
+    }))
 }

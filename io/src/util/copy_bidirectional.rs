@@ -3,13 +3,14 @@
 //! Each direction runs on its own: when one side ends, the other is closed for writing and the opposite direction
 //! goes on until it ends too. So a half-closed peer still gets its whole answer.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use futures_io::{AsyncRead, AsyncWrite};
 
+use super::AtSite;
 use super::copy::CopyBuffer;
 
 /// How far one direction has come.
@@ -63,12 +64,17 @@ impl Direction {
 ///
 /// # Cancel safety
 /// Dropped early, it loses the bytes that were read and not yet written.
-pub async fn copy_bidirectional<A, B>(a: &mut A, b: &mut B) -> io::Result<(u64, u64)>
+#[track_caller]
+pub fn copy_bidirectional<A, B>(
+    a: &mut A,
+    b: &mut B,
+) -> impl Future<Output = io::Result<(u64, u64)>>
 where
     A: AsyncRead + AsyncWrite + Unpin + ?Sized,
     B: AsyncRead + AsyncWrite + Unpin + ?Sized,
 {
-    both(a, b, CopyBuffer::growing(), CopyBuffer::growing()).await
+    // Made at the first poll, so that what is never awaited has no buffers.
+    AtSite::here(async { both(a, b, CopyBuffer::growing(), CopyBuffer::growing()).await })
 }
 
 /// [`copy_bidirectional`] with buffers of fixed sizes.
@@ -81,12 +87,13 @@ where
 ///
 /// # Cancel safety
 /// As for [`copy_bidirectional`].
-pub async fn copy_bidirectional_with_sizes<A, B>(
+#[track_caller]
+pub fn copy_bidirectional_with_sizes<A, B>(
     a: &mut A,
     b: &mut B,
     a_to_b_buf_size: usize,
     b_to_a_buf_size: usize,
-) -> io::Result<(u64, u64)>
+) -> impl Future<Output = io::Result<(u64, u64)>>
 where
     A: AsyncRead + AsyncWrite + Unpin + ?Sized,
     B: AsyncRead + AsyncWrite + Unpin + ?Sized,
@@ -95,13 +102,10 @@ where
         a_to_b_buf_size > 0 && b_to_a_buf_size > 0,
         "a copy needs a buffer: sizes are {a_to_b_buf_size} (a to b) and {b_to_a_buf_size} (b to a)"
     );
-    both(
-        a,
-        b,
-        CopyBuffer::fixed(a_to_b_buf_size),
-        CopyBuffer::fixed(b_to_a_buf_size),
-    )
-    .await
+    AtSite::here(async move {
+        let a_to_b = CopyBuffer::fixed(a_to_b_buf_size);
+        both(a, b, a_to_b, CopyBuffer::fixed(b_to_a_buf_size)).await
+    })
 }
 
 async fn both<A, B>(

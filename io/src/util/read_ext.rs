@@ -10,7 +10,7 @@ use bytes::BufMut;
 use futures_io::AsyncRead;
 use futures_lite::io as lite;
 
-use super::buf;
+use super::{AtSite, buf};
 
 /// Reads a number of a type, and returns a [`ReadNumberFuture`].
 macro_rules! numbers {
@@ -22,11 +22,12 @@ macro_rules! numbers {
         ///
         /// # Cancel safety
         /// Bytes that were read are lost.
-        fn $be(&mut self) -> ReadNumberFuture<'_, Self, $number, { size_of::<$number>() }>
+        #[track_caller]
+        fn $be(&mut self) -> AtSite<ReadNumberFuture<'_, Self, $number, { size_of::<$number>() }>>
         where
             Self: Unpin,
         {
-            ReadNumberFuture::new(self, $number::from_be_bytes)
+            AtSite::here(ReadNumberFuture::new(self, $number::from_be_bytes))
         }
 
         $(
@@ -37,11 +38,12 @@ macro_rules! numbers {
             ///
             /// # Cancel safety
             /// Bytes that were read are lost.
-            fn $le(&mut self) -> ReadNumberFuture<'_, Self, $number, { size_of::<$number>() }>
+            #[track_caller]
+            fn $le(&mut self) -> AtSite<ReadNumberFuture<'_, Self, $number, { size_of::<$number>() }>>
             where
                 Self: Unpin,
             {
-                ReadNumberFuture::new(self, $number::from_le_bytes)
+                AtSite::here(ReadNumberFuture::new(self, $number::from_le_bytes))
             }
         )?
     )*};
@@ -76,11 +78,12 @@ pub trait AsyncReadExt: AsyncRead {
     ///
     /// # Cancel safety
     /// Dropped early, nothing was read.
-    fn read<'a>(&'a mut self, buf: &'a mut [u8]) -> lite::ReadFuture<'a, Self>
+    #[track_caller]
+    fn read<'a>(&'a mut self, buf: &'a mut [u8]) -> AtSite<lite::ReadFuture<'a, Self>>
     where
         Self: Unpin,
     {
-        lite::AsyncReadExt::read(self, buf)
+        AtSite::here(lite::AsyncReadExt::read(self, buf))
     }
 
     /// [`read`](Self::read) into several buffers.
@@ -90,14 +93,15 @@ pub trait AsyncReadExt: AsyncRead {
     ///
     /// # Cancel safety
     /// Dropped early, nothing was read.
+    #[track_caller]
     fn read_vectored<'a>(
         &'a mut self,
         bufs: &'a mut [IoSliceMut<'a>],
-    ) -> lite::ReadVectoredFuture<'a, Self>
+    ) -> AtSite<lite::ReadVectoredFuture<'a, Self>>
     where
         Self: Unpin,
     {
-        lite::AsyncReadExt::read_vectored(self, bufs)
+        AtSite::here(lite::AsyncReadExt::read_vectored(self, bufs))
     }
 
     /// Reads once, and appends to a buffer such as a `Vec<u8>` or a `BytesMut`, which grows where it can; at most
@@ -108,12 +112,13 @@ pub trait AsyncReadExt: AsyncRead {
     ///
     /// # Cancel safety
     /// Dropped early, nothing was read.
-    fn read_buf<'a, B>(&'a mut self, buf: &'a mut B) -> ReadBufFuture<'a, Self, B>
+    #[track_caller]
+    fn read_buf<'a, B>(&'a mut self, buf: &'a mut B) -> AtSite<ReadBufFuture<'a, Self, B>>
     where
         Self: Unpin,
         B: BufMut + ?Sized,
     {
-        ReadBufFuture { reader: self, buf }
+        AtSite::here(ReadBufFuture { reader: self, buf })
     }
 
     /// Fills the buffer.
@@ -123,11 +128,12 @@ pub trait AsyncReadExt: AsyncRead {
     ///
     /// # Cancel safety
     /// What was read is in the buffer, and nothing says how much it was.
-    fn read_exact<'a>(&'a mut self, buf: &'a mut [u8]) -> lite::ReadExactFuture<'a, Self>
+    #[track_caller]
+    fn read_exact<'a>(&'a mut self, buf: &'a mut [u8]) -> AtSite<lite::ReadExactFuture<'a, Self>>
     where
         Self: Unpin,
     {
-        lite::AsyncReadExt::read_exact(self, buf)
+        AtSite::here(lite::AsyncReadExt::read_exact(self, buf))
     }
 
     /// Appends everything up to the end to the buffer; returns how much that was.
@@ -137,11 +143,15 @@ pub trait AsyncReadExt: AsyncRead {
     ///
     /// # Cancel safety
     /// What was read is in the buffer, which may end in bytes that were not.
-    fn read_to_end<'a>(&'a mut self, buf: &'a mut Vec<u8>) -> lite::ReadToEndFuture<'a, Self>
+    #[track_caller]
+    fn read_to_end<'a>(
+        &'a mut self,
+        buf: &'a mut Vec<u8>,
+    ) -> AtSite<lite::ReadToEndFuture<'a, Self>>
     where
         Self: Unpin,
     {
-        lite::AsyncReadExt::read_to_end(self, buf)
+        AtSite::here(lite::AsyncReadExt::read_to_end(self, buf))
     }
 
     /// Appends everything up to the end to the string; returns how much that was.
@@ -151,11 +161,15 @@ pub trait AsyncReadExt: AsyncRead {
     ///
     /// # Cancel safety
     /// What was read is lost.
-    fn read_to_string<'a>(&'a mut self, buf: &'a mut String) -> lite::ReadToStringFuture<'a, Self>
+    #[track_caller]
+    fn read_to_string<'a>(
+        &'a mut self,
+        buf: &'a mut String,
+    ) -> AtSite<lite::ReadToStringFuture<'a, Self>>
     where
         Self: Unpin,
     {
-        lite::AsyncReadExt::read_to_string(self, buf)
+        AtSite::here(lite::AsyncReadExt::read_to_string(self, buf))
     }
 
     /// A reader that ends after `limit` bytes of this one.
@@ -167,11 +181,12 @@ pub trait AsyncReadExt: AsyncRead {
     }
 
     /// A stream of single bytes.
-    fn bytes(self) -> lite::Bytes<Self>
+    #[track_caller]
+    fn bytes(self) -> AtSite<lite::Bytes<Self>>
     where
         Self: Sized,
     {
-        lite::AsyncReadExt::bytes(self)
+        AtSite::here(lite::AsyncReadExt::bytes(self))
     }
 
     /// A reader that goes on with `next` after the end of this one.

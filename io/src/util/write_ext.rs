@@ -10,6 +10,8 @@ use bytes::Buf;
 use futures_io::AsyncWrite;
 use futures_lite::io as lite;
 
+use super::AtSite;
+
 /// How many parts of a buffer go into one call: enough for a head, a body and what is between.
 const PARTS: usize = 16;
 
@@ -23,11 +25,12 @@ macro_rules! numbers {
         ///
         /// # Cancel safety
         /// A part of it may be written.
-        fn $be(&mut self, n: $number) -> WriteNumberFuture<'_, Self, { size_of::<$number>() }>
+        #[track_caller]
+        fn $be(&mut self, n: $number) -> AtSite<WriteNumberFuture<'_, Self, { size_of::<$number>() }>>
         where
             Self: Unpin,
         {
-            WriteNumberFuture::new(self, n.to_be_bytes())
+            AtSite::here(WriteNumberFuture::new(self, n.to_be_bytes()))
         }
 
         $(
@@ -38,11 +41,12 @@ macro_rules! numbers {
             ///
             /// # Cancel safety
             /// A part of it may be written.
-            fn $le(&mut self, n: $number) -> WriteNumberFuture<'_, Self, { size_of::<$number>() }>
+            #[track_caller]
+            fn $le(&mut self, n: $number) -> AtSite<WriteNumberFuture<'_, Self, { size_of::<$number>() }>>
             where
                 Self: Unpin,
             {
-                WriteNumberFuture::new(self, n.to_le_bytes())
+                AtSite::here(WriteNumberFuture::new(self, n.to_le_bytes()))
             }
         )?
     )*};
@@ -77,11 +81,12 @@ pub trait AsyncWriteExt: AsyncWrite {
     ///
     /// # Cancel safety
     /// Dropped early, nothing was written.
-    fn write<'a>(&'a mut self, buf: &'a [u8]) -> lite::WriteFuture<'a, Self>
+    #[track_caller]
+    fn write<'a>(&'a mut self, buf: &'a [u8]) -> AtSite<lite::WriteFuture<'a, Self>>
     where
         Self: Unpin,
     {
-        lite::AsyncWriteExt::write(self, buf)
+        AtSite::here(lite::AsyncWriteExt::write(self, buf))
     }
 
     /// [`write`](Self::write) out of several buffers.
@@ -91,14 +96,15 @@ pub trait AsyncWriteExt: AsyncWrite {
     ///
     /// # Cancel safety
     /// Dropped early, nothing was written.
+    #[track_caller]
     fn write_vectored<'a>(
         &'a mut self,
         bufs: &'a [IoSlice<'a>],
-    ) -> lite::WriteVectoredFuture<'a, Self>
+    ) -> AtSite<lite::WriteVectoredFuture<'a, Self>>
     where
         Self: Unpin,
     {
-        lite::AsyncWriteExt::write_vectored(self, bufs)
+        AtSite::here(lite::AsyncWriteExt::write_vectored(self, bufs))
     }
 
     /// Writes once, and takes what went out of the buffer; returns how much that was.
@@ -108,12 +114,13 @@ pub trait AsyncWriteExt: AsyncWrite {
     ///
     /// # Cancel safety
     /// Dropped early, nothing was written.
-    fn write_buf<'a, B>(&'a mut self, buf: &'a mut B) -> WriteBufFuture<'a, Self, B>
+    #[track_caller]
+    fn write_buf<'a, B>(&'a mut self, buf: &'a mut B) -> AtSite<WriteBufFuture<'a, Self, B>>
     where
         Self: Unpin,
         B: Buf + ?Sized,
     {
-        WriteBufFuture { writer: self, buf }
+        AtSite::here(WriteBufFuture { writer: self, buf })
     }
 
     /// Writes all of the buffer, and takes it out of it.
@@ -123,12 +130,13 @@ pub trait AsyncWriteExt: AsyncWrite {
     ///
     /// # Cancel safety
     /// What is left in the buffer was not written: the same call again goes on.
-    fn write_all_buf<'a, B>(&'a mut self, buf: &'a mut B) -> WriteAllBufFuture<'a, Self, B>
+    #[track_caller]
+    fn write_all_buf<'a, B>(&'a mut self, buf: &'a mut B) -> AtSite<WriteAllBufFuture<'a, Self, B>>
     where
         Self: Unpin,
         B: Buf + ?Sized,
     {
-        WriteAllBufFuture { writer: self, buf }
+        AtSite::here(WriteAllBufFuture { writer: self, buf })
     }
 
     /// Writes all.
@@ -138,11 +146,12 @@ pub trait AsyncWriteExt: AsyncWrite {
     ///
     /// # Cancel safety
     /// A part of it may be written, and nothing says how much.
-    fn write_all<'a>(&'a mut self, buf: &'a [u8]) -> lite::WriteAllFuture<'a, Self>
+    #[track_caller]
+    fn write_all<'a>(&'a mut self, buf: &'a [u8]) -> AtSite<lite::WriteAllFuture<'a, Self>>
     where
         Self: Unpin,
     {
-        lite::AsyncWriteExt::write_all(self, buf)
+        AtSite::here(lite::AsyncWriteExt::write_all(self, buf))
     }
 
     /// Waits until what was written has left the buffers of the writer.
@@ -152,11 +161,12 @@ pub trait AsyncWriteExt: AsyncWrite {
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    fn flush(&mut self) -> lite::FlushFuture<'_, Self>
+    #[track_caller]
+    fn flush(&mut self) -> AtSite<lite::FlushFuture<'_, Self>>
     where
         Self: Unpin,
     {
-        lite::AsyncWriteExt::flush(self)
+        AtSite::here(lite::AsyncWriteExt::flush(self))
     }
 
     /// Flushes, and sends the end of the stream. A socket can still be read.
@@ -166,11 +176,12 @@ pub trait AsyncWriteExt: AsyncWrite {
     ///
     /// # Cancel safety
     /// Nothing is lost; the end may be sent or not.
-    fn close(&mut self) -> lite::CloseFuture<'_, Self>
+    #[track_caller]
+    fn close(&mut self) -> AtSite<lite::CloseFuture<'_, Self>>
     where
         Self: Unpin,
     {
-        lite::AsyncWriteExt::close(self)
+        AtSite::here(lite::AsyncWriteExt::close(self))
     }
 
     /// The same as [`close`](Self::close), under tokio's name.
@@ -180,11 +191,12 @@ pub trait AsyncWriteExt: AsyncWrite {
     ///
     /// # Cancel safety
     /// As [`close`](Self::close).
-    fn shutdown(&mut self) -> lite::CloseFuture<'_, Self>
+    #[track_caller]
+    fn shutdown(&mut self) -> AtSite<lite::CloseFuture<'_, Self>>
     where
         Self: Unpin,
     {
-        lite::AsyncWriteExt::close(self)
+        AtSite::here(lite::AsyncWriteExt::close(self))
     }
 
     /// Boxes the writer and forgets its type.

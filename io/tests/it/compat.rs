@@ -93,7 +93,12 @@ fn uninit(room: usize) -> Vec<MaybeUninit<u8>> {
 #[cfg(feature = "tokio-io")]
 mod with_tokio {
     use super::*;
+    use std::pin::pin;
+
+    use rt_sync::wait::{self, WaitKind};
     use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+    use crate::exec::Counter;
 
     struct Tokio;
 
@@ -117,6 +122,26 @@ mod with_tokio {
             poll_fn(|cx| Pin::new(&mut *writer).poll_flush(cx)).await?;
             poll_fn(|cx| Pin::new(&mut *writer).poll_shutdown(cx)).await
         }
+    }
+
+    /// There is no line of the user's own in such a call; one of ours would say nothing.
+    #[test]
+    fn a_wait_is_told_with_the_line_that_called_the_trait() {
+        let (one, _two) = UnixStream::pair().expect("a pair");
+        let mut one = pin!(one);
+        let mut bytes = [0; 4];
+        let mut buf = ReadBuf::new(&mut bytes);
+        let owner = Owner::new("sites");
+        let line = line!() + 1;
+        let read = poll_fn(|cx| one.as_mut().poll_read(cx, &mut buf));
+        let poll = owner.poll(pin!(read), &Counter::new(None));
+        assert!(poll.is_pending());
+        let wait = wait::take();
+        let site = wait.site.expect("a site");
+        assert_eq!(
+            (wait.kind, site.file(), site.line()),
+            (WaitKind::Read, file!(), line)
+        );
     }
 
     #[test]

@@ -2,15 +2,18 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
 
 use bytes::{Buf, BufMut, BytesMut};
+use futures_lite::StreamExt;
 use futures_lite::future::{block_on, poll_once, zip};
 use rt_io::net::{TcpListener, TcpStream, UnixStream};
 use rt_io::util::{
-    AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, BufWriter, duplex, simplex,
+    AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, BufWriter,
+    copy, copy_bidirectional, copy_buf, duplex, simplex,
 };
+use rt_sync::wait::{self, WaitKind};
 
 use crate::exec::Owner;
 use crate::support::within_limit;
@@ -241,4 +244,50 @@ fn a_simplex_pipe_waits_when_full_and_ends_when_closed() {
 #[should_panic(expected = "a pipe of 0 bytes can never carry anything")]
 fn a_simplex_pipe_has_room() {
     let _ = simplex(0);
+}
+
+/// Polls a future once, which waits; what it says that it waits for has to be of this kind, at this line.
+macro_rules! waits_here {
+    ($kind:ident, $future:expr) => {{
+        let _ = wait::take();
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(pin!($future).poll(&mut cx).is_pending());
+        let wait = wait::take();
+        let site = wait.site.expect("a site");
+        assert_eq!(
+            (wait.kind, site.file(), site.line()),
+            (WaitKind::$kind, file!(), line!())
+        );
+    }};
+}
+
+#[test]
+fn a_wait_is_told_with_the_line_of_the_users_call() {
+    let (mut one, _two) = duplex(1);
+    let mut bytes = [0; 4];
+    waits_here!(Read, one.read(&mut bytes));
+    waits_here!(Read, one.read_exact(&mut bytes));
+    waits_here!(Read, one.read_to_end(&mut Vec::new()));
+    waits_here!(Read, one.read_to_string(&mut String::new()));
+    waits_here!(Read, one.read_buf(&mut Vec::new()));
+    waits_here!(Read, one.read_u16());
+    waits_here!(Read, one.read_i64_le());
+    waits_here!(Read, copy(&mut one, &mut Vec::new()));
+
+    waits_here!(Write, one.write_all(b"more than one"));
+    waits_here!(Write, one.write(b"more"));
+    waits_here!(Write, one.write_buf(&mut &b"more"[..]));
+    waits_here!(Write, one.write_all_buf(&mut &b"more"[..]));
+    waits_here!(Write, one.write_u32(7));
+    waits_here!(Write, copy(&b"more"[..], &mut one));
+
+    let mut lines = BufReader::new(&mut one);
+    waits_here!(Read, lines.read_line(&mut String::new()));
+    waits_here!(Read, lines.read_until(b';', &mut Vec::new()));
+    waits_here!(Read, lines.fill_buf());
+    waits_here!(Read, copy_buf(&mut lines, &mut Vec::new()));
+    waits_here!(Read, lines.lines().next());
+    let (mut a, _a) = duplex(1);
+    let (mut b, _b) = duplex(1);
+    waits_here!(Read, copy_bidirectional(&mut a, &mut b));
 }

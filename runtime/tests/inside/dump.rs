@@ -4,6 +4,8 @@ use std::future::pending;
 use std::sync::mpsc;
 
 use rt::dump::TaskDump;
+use rt::io::AsyncReadExt;
+use rt::net::TcpListener;
 use rt::runtime::{Builder, Runtime};
 use rt::task::{Activity, TaskGroup, WaitKind};
 use rt::time::sleep;
@@ -53,6 +55,28 @@ fn a_dump_tells_what_a_task_waits_for_and_for_how_long() {
             text.contains("'patient' waits in Sleep at ") && text.contains("; 1 polls"),
             "{text}"
         );
+    });
+}
+
+#[test]
+fn a_dump_tells_the_line_that_reads_a_socket() {
+    within_limit(|| {
+        let runtime = multi(1);
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let addr = listener.local_addr().unwrap();
+        let peer = std::net::TcpStream::connect(addr).unwrap();
+        let line = line!() + 3;
+        named(&runtime, "reader", async move {
+            let mut stream = listener.accept().await.unwrap().0;
+            stream.read_exact(&mut [0; 8]).await
+        });
+        eventually("it reads", || {
+            let wait = find(&runtime, "reader").and_then(|task| task.waits_for);
+            wait.is_some_and(|(kind, site)| {
+                (kind, site.file(), site.line()) == (WaitKind::Read, file!(), line)
+            })
+        });
+        drop(peer);
     });
 }
 
