@@ -27,7 +27,28 @@ fn descriptors_run_out_and_come_back() {
     });
     d7_accept_at_the_limit();
     no_descriptors_for_a_runtime();
+    #[cfg(target_os = "linux")]
+    c7_a_sleep_by_the_boot_clock_needs_no_descriptor();
     none_is_left_behind();
+}
+
+/// Its timer is a descriptor; without one it ends all the same.
+#[cfg(target_os = "linux")]
+fn c7_a_sleep_by_the_boot_clock_needs_no_descriptor() {
+    let runtime = make(0).unwrap();
+    runtime.block_on(async {
+        // What the loop needs is made by its first turns.
+        sleep(MS).await;
+        let open_before = open();
+        let before = limit(0);
+        let start = rt::time::boottime::Instant::now();
+        let slept = rt::time::timeout(LONG, rt::time::boottime::sleep(20 * MS)).await;
+        let took = start.elapsed();
+        setrlimit(Resource::Nofile, before).unwrap();
+        slept.unwrap();
+        assert!(took >= 20 * MS, "{took:?}");
+        assert_eq!(open(), open_before);
+    });
 }
 
 fn open() -> usize {

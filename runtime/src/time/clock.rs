@@ -74,6 +74,8 @@ struct Inner {
     /// Guards that live.
     inhibitors: AtomicUsize,
     unpark: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    boot: super::boottime::Line,
 }
 
 /// How the virtual line lies to the real one.
@@ -160,6 +162,8 @@ impl Clock {
             }),
             inhibitors: AtomicUsize::new(0),
             unpark: OnceLock::new(),
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            boot: super::boottime::Line::default(),
         }))
     }
 
@@ -371,6 +375,23 @@ impl Clock {
 
     fn line(&self) -> MutexGuard<'_, Line> {
         self.0.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+impl Clock {
+    /// The clock of the current runtime, if it was ever paused.
+    pub(super) fn virtual_of_current() -> Option<Clock> {
+        if !EVER_PAUSED.load(Relaxed) {
+            return None;
+        }
+        current::with_current(|timers| timers.map(|timers| timers.clock().clone()))
+            .filter(|clock| clock.0.ever_paused.load(Relaxed))
+    }
+
+    /// The boot clock that goes with it.
+    pub(super) fn boot(&self) -> &super::boottime::Line {
+        &self.0.boot
     }
 }
 

@@ -10,7 +10,8 @@ use super::clock;
 ///
 /// It is a [`std::time::Instant`] with the same arithmetic; only [`now`](Self::now) differs where a test has
 /// [paused](super::pause) the clock. Outside a runtime, and where no clock was ever paused, it is the clock of the
-/// system. Time that the machine sleeps does not count on Linux and macOS, and does count on Windows.
+/// system. Time that the machine sleeps does not count on Linux and macOS, and does count on Windows; on Linux
+/// `rt::time::boottime` has a clock on which it counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant {
     std: std::time::Instant,

@@ -3,6 +3,7 @@
 //! * [`sleep`] and [`sleep_until`] wait.
 //! * [`timeout`] and [`timeout_at`] give another future a limit; [`timeout_with`] one that can be moved from inside.
 //! * [`interval`] ticks.
+//! * `boottime` (on Linux) waits by a clock that goes on while the machine is suspended.
 //! * [`pause`], [`advance`] and [`resume`] take the clock in hand, in tests.
 //!
 //! Names and meanings are those of tokio's `time`, except where the documentation of an item says so.
@@ -19,6 +20,8 @@
 //!                              instant ◀── clock (real or virtual line) ◀──────────────┘
 //! ```
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub mod boottime;
 pub(crate) mod clock;
 pub(crate) mod current;
 mod entry;

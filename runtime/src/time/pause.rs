@@ -98,7 +98,7 @@ const NO_RUNTIME: &str = "there is no runtime whose clock that would be; call it
                           task of a current-thread runtime";
 
 #[track_caller]
-fn current_clock(what: &str) -> Clock {
+pub(super) fn current_clock(what: &str) -> Clock {
     match current::with_current(|timers| timers.map(|timers| timers.clock().clone())) {
         Some(clock) => clock,
         None => panic!("`time::{what}`: {NO_RUNTIME}"),
@@ -106,7 +106,7 @@ fn current_clock(what: &str) -> Clock {
 }
 
 #[track_caller]
-fn check(what: &str, result: Result<(), ClockError>) {
+pub(super) fn check(what: &str, result: Result<(), ClockError>) {
     if let Err(error) = result {
         panic!("`time::{what}`: {error}");
     }

@@ -5,6 +5,7 @@ mod bad_luck;
 mod bad_luck_places;
 mod basic;
 mod blocking;
+mod boottime;
 mod cancel;
 mod concurrent;
 mod coop;
