@@ -173,6 +173,16 @@ pub(crate) fn contain(wake: impl FnOnce()) {
     }
 }
 
+/// Runs what may wake somebody in a destructor. While another panic is under way that of a waker goes no further: it would end
+/// the process.
+pub(crate) fn in_drop(wake: impl FnOnce()) {
+    if thread::panicking() {
+        contain(wake);
+    } else {
+        wake();
+    }
+}
+
 /// Lets a panic go on, unless another one is under way already.
 pub(crate) fn resume(panicked: Option<Box<dyn Any + Send>>) {
     if let Some(payload) = panicked {

@@ -34,6 +34,7 @@ use crate::coop;
 use crate::mutex::{Lock, LockOwned, Mutex, MutexGuard, OwnedMutexGuard};
 use crate::wait::{self, WaitKind};
 use crate::wait_list::{Notification, WaitList, Waiter};
+use crate::wake_batch::in_drop;
 
 /// Lets tasks wait for a change of what a [`Mutex`] guards.
 ///
@@ -223,7 +224,9 @@ pin_project! {
         fn drop(this: Pin<&mut Self>) {
             // A notification that the waiter has not handed out, it passes on itself.
             if this.granted {
-                this.condition.waiters.notify_one();
+                in_drop(|| {
+                    this.condition.waiters.notify_one();
+                });
             }
         }
     }

@@ -32,6 +32,7 @@ use std::task::Waker;
 use crate::list::{self, List};
 use crate::primitive::atomic::{AtomicBool, Ordering::Relaxed};
 use crate::primitive::{Mutex, MutexGuard};
+use crate::wake_batch::in_drop;
 
 pub(crate) use self::wakes::Wakes;
 
@@ -312,7 +313,7 @@ impl<'a, S: Clerk<LINES>, const LINES: usize> Place<'a, S, LINES> {
         };
         drop(desk);
         if let Some(waker) = woken {
-            waker.wake();
+            in_drop(|| waker.wake());
         }
         drop(stale);
     }

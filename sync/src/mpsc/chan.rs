@@ -10,7 +10,7 @@ use crate::primitive::atomic::{
 };
 use crate::primitive::{Arc, Mutex, MutexGuard};
 use crate::wait_list::WaitList;
-use crate::wake_batch::{WakeBatch, contain, keep_first, resume};
+use crate::wake_batch::{WakeBatch, contain, in_drop, keep_first, resume};
 
 use super::error::TrySendError;
 use super::queue::Queue;
@@ -318,16 +318,14 @@ impl<T> Chan<T> {
                 }
             }
             self.quiet_waiting(&state, waited);
-            let receiver = if self.is_over(&state) {
-                state.rx_waker.take()
-            } else {
-                None
-            };
+            // Then no slot is out, so that nobody has just been let in, and the batch has room.
+            if self.is_over(&state)
+                && let Some(waker) = state.rx_waker.take()
+            {
+                batch.push(waker);
+            }
             drop(state);
             keep_first(&mut panicked, batch.wake_all_caught());
-            if let Some(waker) = receiver {
-                waker.wake();
-            }
             if !more {
                 break;
             }
@@ -419,7 +417,7 @@ impl<T> Chan<T> {
             // The receiver looks at the count under the lock before it waits: either it sees 0, or its waker is here.
             let waker = self.lock().rx_waker.take();
             if let Some(waker) = waker {
-                waker.wake();
+                in_drop(|| waker.wake());
             }
         }
     }

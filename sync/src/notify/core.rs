@@ -39,7 +39,7 @@ use crate::primitive::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 use crate::primitive::cell::UnsafeCell;
-use crate::wake_batch::{WakeBatch, keep_first, resume};
+use crate::wake_batch::{WakeBatch, in_drop, keep_first, resume};
 
 const PERMIT: u64 = 1;
 const WAITING_BIT: u64 = 1 << 1;
@@ -375,7 +375,7 @@ impl Core {
             _ => return,
         };
         node.state.store(DONE, Relaxed);
-        self.notify(choice);
+        in_drop(|| self.notify(choice));
     }
 }
 

@@ -13,6 +13,7 @@ use crate::coop;
 use crate::notify::{Notified, Notify};
 use crate::once_value::{Room, Taken};
 use crate::wait::{self, WaitKind};
+use crate::wake_batch::in_drop;
 
 /// The right to make the value. Dropped without, it goes to the next one that waits.
 struct Turn<'a, T> {
@@ -36,7 +37,7 @@ impl<T> Drop for Turn<'_, T> {
         if let Some(room) = self.room.take() {
             // First the room, then the notification.
             drop(room);
-            self.notify.notify_one();
+            in_drop(|| self.notify.notify_one());
         }
     }
 }

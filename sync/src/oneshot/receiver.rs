@@ -12,6 +12,7 @@ use crate::blocking;
 use crate::coop;
 use crate::primitive::atomic::Ordering::Acquire;
 use crate::wait::{self, WaitKind};
+use crate::wake_batch::in_drop;
 
 /// The end that receives: made by [`channel`](super::channel), and a future of the value.
 ///
@@ -123,7 +124,7 @@ impl<T> Receiver<T> {
         };
         match channel.change(CLOSED | RX_GONE, RX_WAKER | TX_WAKER, TX_GONE) {
             // The channel may be gone from here on.
-            Ok((own, other)) => Leaving { other, own }.tell(),
+            Ok((own, other)) => in_drop(|| Leaving { other, own }.tell()),
             // SAFETY: the sender has gone, with the wakers; `VALUE` says whether it left a value.
             Err(state) => unsafe { channel.free(state & VALUE != 0) },
         }

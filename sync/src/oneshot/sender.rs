@@ -11,6 +11,7 @@ use super::inner::{CLOSED, End, Leaving, Ptr, RX_GONE, RX_WAKER, TX_GONE, TX_WAK
 use crate::coop;
 use crate::primitive::atomic::Ordering::{Acquire, Relaxed};
 use crate::wait::{self, WaitKind};
+use crate::wake_batch::in_drop;
 
 /// The end that sends: made by [`channel`](super::channel). Dropping it without a value tells the receiver.
 pub struct Sender<T> {
@@ -109,7 +110,7 @@ impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
         match self.channel.change(TX_GONE, RX_WAKER | TX_WAKER, RX_GONE) {
             // The channel may be gone from here on.
-            Ok((other, own)) => Leaving { other, own }.tell(),
+            Ok((other, own)) => in_drop(|| Leaving { other, own }.tell()),
             // SAFETY: the receiver has gone, with the wakers; there is no value, as `VALUE` is set by `send` only,
             // which does not come here then.
             Err(_) => unsafe { self.channel.free(false) },

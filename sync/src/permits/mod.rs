@@ -52,7 +52,7 @@ use crate::primitive::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 use crate::primitive::{Mutex, MutexGuard};
-use crate::wake_batch::{self, WakeBatch, keep_first, resume};
+use crate::wake_batch::{self, WakeBatch, in_drop, keep_first, resume};
 
 mod guard;
 mod queue;
@@ -237,7 +237,8 @@ impl Permits {
                     .flatten();
                 drop(queue);
                 if let Some(waker) = waker {
-                    waker.wake();
+                    // Guards come here when they are dropped.
+                    in_drop(|| waker.wake());
                 }
                 break;
             }

@@ -17,6 +17,7 @@ use crate::primitive::atomic::{
     Ordering::{Acquire, Relaxed, SeqCst},
     fence,
 };
+use crate::wake_batch::in_drop;
 
 /// One waiting future's place in a [`WaitList`](super::WaitList): lies pinned in the future.
 ///
@@ -188,7 +189,9 @@ impl<R: ListRef> Waiter<R> {
 impl<R: ListRef> Drop for Waiter<R> {
     fn drop(&mut self) {
         if self.leave() == Some(Notification::One) {
-            self.list.list().notify_one();
+            in_drop(|| {
+                self.list.list().notify_one();
+            });
         }
     }
 }

@@ -1,8 +1,17 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 
 use super::*;
-use crate::testing::{Probe, once};
+use crate::condition::Condition;
+use crate::mutex::Mutex as AsyncMutex;
+use crate::notify::Notify;
+use crate::once_cell::OnceCell;
+use crate::queue::Queue;
+use crate::rwlock::RwLock;
+use crate::semaphore::{CapacityLimiter, Semaphore};
+use crate::testing::{Probe, Task, once};
+use crate::{broadcast, mpsc, oneshot, watch};
 
 #[test]
 fn all_are_woken_once_and_in_order() {
@@ -92,4 +101,71 @@ fn extend_loses_no_waker_to_one_that_panics() {
     assert_eq!(panicked.unwrap_err().downcast_ref(), Some(&"in wake"));
     drop(batch);
     assert_eq!((good.wakes(), good.alive()), (2 * CAPACITY, 0));
+}
+
+/// Drops `holder` while a panic unwinds; the waker of `waiter`, who waits for that, panics too.
+fn unwound(waiter: impl Future, holder: impl Sized) {
+    assert!(woken_by_unwinding(Task::waiting(waiter), holder).is_ready());
+}
+
+fn woken_by_unwinding<F: Future>(mut waiter: Task<F>, holder: impl Sized) -> Poll<F::Output> {
+    once(&waiter.probe.on_wake, || panic!("in wake"));
+    let unwound = catch_unwind(AssertUnwindSafe(|| {
+        let _holder = holder;
+        panic!("outside");
+    }));
+    assert_eq!(unwound.unwrap_err().downcast_ref(), Some(&"outside"));
+    assert_eq!(waiter.wakes(), 1);
+    waiter.poll()
+}
+
+/// A second panic would end the process.
+#[test]
+fn what_is_dropped_while_a_panic_unwinds_wakes_whom_it_has_to() {
+    let mutex = AsyncMutex::new(());
+    unwound(mutex.lock(), mutex.try_lock().unwrap());
+    let lock = RwLock::new(());
+    unwound(lock.read(), lock.try_write().unwrap());
+    let semaphore = Semaphore::new(1);
+    unwound(semaphore.acquire(), semaphore.try_acquire().unwrap());
+    let limiter = CapacityLimiter::new(1);
+    unwound(limiter.acquire(), limiter.try_acquire().unwrap());
+
+    let (sender, receiver) = oneshot::channel::<()>();
+    unwound(receiver, sender);
+    let (mut sender, receiver) = oneshot::channel::<()>();
+    unwound(sender.closed(), receiver);
+    let (sender, mut receiver) = mpsc::unbounded_channel::<()>();
+    unwound(receiver.recv(), sender);
+    let (sender, mut receiver) = mpsc::channel::<()>(1);
+    let permit = sender.try_reserve_owned().unwrap();
+    receiver.close();
+    unwound(receiver.recv(), permit);
+    let (sender, receiver) = watch::channel(());
+    unwound(sender.closed(), receiver);
+    let (sender, receiver) = broadcast::channel::<()>(1);
+    unwound(sender.closed(), receiver);
+
+    // Those that were granted something hand it on.
+    let notify = Notify::new();
+    let first = Task::waiting(notify.notified());
+    let second = notify.notified();
+    let mut second = Box::pin(second);
+    assert!(!second.as_mut().enable());
+    notify.notify_one();
+    unwound(second, first);
+    let queue = Queue::unbounded();
+    let first = Task::waiting(queue.get());
+    let second = Task::waiting(queue.get());
+    queue.try_put(1).unwrap();
+    assert_eq!(woken_by_unwinding(second, first), Poll::Ready(Ok(1)));
+
+    let cell = OnceCell::new();
+    let making = Task::waiting(cell.get_or_init(std::future::pending::<u8>));
+    unwound(cell.get_or_init(|| std::future::ready(1)), making);
+    let condition = Condition::new();
+    let first = Task::waiting(condition.wait(mutex.try_lock().unwrap()));
+    let second = Task::waiting(condition.wait(mutex.try_lock().unwrap()));
+    assert!(condition.notify_one());
+    assert!(woken_by_unwinding(second, first).is_ready());
 }
