@@ -4,6 +4,7 @@
     reason = "a waker whose clone and drop run a hook needs a vtable of its own"
 )]
 
+mod bounds;
 mod task;
 
 use std::mem::ManuallyDrop;
@@ -13,7 +14,10 @@ use std::task::{RawWaker, RawWakerVTable, Waker};
 use std::thread;
 use std::time::Duration;
 
-pub(crate) use self::task::{Task, now, polls};
+pub(crate) use self::bounds::{Unsend, Unsync};
+pub(crate) use self::task::{
+    Task, at_once, now, poll, poll_boxed, polls, ready, ten_thousand_yield,
+};
 
 type Hook = Box<dyn FnMut() + Send>;
 

@@ -1,28 +1,16 @@
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 
 use futures_lite::future::block_on;
 
 use super::error::{RecvError, SendError, TryRecvError};
 use super::*;
 use crate::coop;
-use crate::testing::{Probe, limited, once};
+use crate::testing::{Probe, at_once as now, limited, once, poll};
 use crate::wait::{self, WaitKind};
-
-fn poll<F: Future>(future: Pin<&mut F>, probe: &Arc<Probe>) -> Poll<F::Output> {
-    let waker = probe.waker();
-    future.poll(&mut Context::from_waker(&waker))
-}
-
-fn now<F: Future>(future: F) -> Option<F::Output> {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(output) => Some(output),
-        Poll::Pending => None,
-    }
-}
 
 /// Counts clones and drops.
 #[derive(Default, Debug)]

@@ -1,27 +1,15 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc;
-use std::task::{Context, Poll};
 use std::thread;
 
 use super::*;
 use crate::coop;
-use crate::testing::{Probe, limited, once};
+use crate::testing::{
+    Probe, Unsend, Unsync, limited, once, poll_boxed as poll, ready, ten_thousand_yield,
+};
 use crate::wait;
-
-fn poll<F: Future>(future: &mut Pin<Box<F>>, probe: &Arc<Probe>) -> Poll<F::Output> {
-    let waker = probe.waker();
-    future.as_mut().poll(&mut Context::from_waker(&waker))
-}
-
-fn ready<T>(poll: Poll<T>) -> T {
-    match poll {
-        Poll::Ready(value) => value,
-        Poll::Pending => panic!("pending, but the lock should be had"),
-    }
-}
 
 #[test]
 fn l01_waiters_get_the_lock_in_order_of_arrival() {
@@ -390,26 +378,13 @@ fn blocking_lock_in_a_task_says_what_to_do() {
 #[test]
 fn ten_thousand_locks_yield_at_least_once() {
     let mutex = Arc::new(Mutex::new(0));
-    let probe = Probe::new();
-    let saved = coop::start();
-    let (mut done, mut yields) = (0, 0);
-    while done < 10_000 {
-        let locked = if done % 2 == 0 {
-            poll(&mut Box::pin(mutex.lock()), &probe).map(|mut count| *count += 1)
+    ten_thousand_yield(|number, probe| {
+        if number % 2 == 0 {
+            poll(&mut Box::pin(mutex.lock()), probe).map(|mut count| *count += 1)
         } else {
-            poll(&mut Box::pin(mutex.clone().lock_owned()), &probe).map(|mut count| *count += 1)
-        };
-        if locked.is_ready() {
-            done += 1;
-        } else {
-            yields += 1;
-            // The next poll of the task.
-            let _ = coop::start();
+            poll(&mut Box::pin(mutex.clone().lock_owned()), probe).map(|mut count| *count += 1)
         }
-    }
-    coop::restore(saved);
-    assert!(yields >= 10_000 / usize::from(coop::BUDGET) - 1, "{yields}");
-    assert_eq!(probe.wakes(), yields);
+    });
     assert_eq!(mutex.try_lock().map(|count| *count).unwrap(), 10_000);
 }
 
@@ -471,23 +446,11 @@ fn send_and_sync_bounds() {
     sync::<OwnedMappedMutexGuard<u8, u8>>();
     sync::<Lock<'_, u8>>();
 
-    // What must not be: each of these would be ambiguous if it were.
-    trait Unsync<A> {
-        fn check() {}
-    }
-    struct IsSync;
-    struct IsSend;
-    impl<T: ?Sized> Unsync<()> for T {}
-    impl<T: ?Sized + Sync> Unsync<IsSync> for T {}
+    // What must not be.
     <MutexGuard<'_, Cell<u8>> as Unsync<_>>::check();
     <OwnedMutexGuard<Cell<u8>> as Unsync<_>>::check();
     <MappedMutexGuard<'_, Cell<u8>> as Unsync<_>>::check();
     <OwnedMappedMutexGuard<u8, Cell<u8>> as Unsync<_>>::check();
-    trait Unsend<A> {
-        fn check() {}
-    }
-    impl<T: ?Sized> Unsend<()> for T {}
-    impl<T: ?Sized + Send> Unsend<IsSend> for T {}
     <Mutex<*const u8> as Unsend<_>>::check();
     <Mutex<*const u8> as Unsync<_>>::check();
     <MutexGuard<'_, *const u8> as Unsend<_>>::check();

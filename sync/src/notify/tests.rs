@@ -2,17 +2,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::task::{Context, Poll};
 
 use super::*;
 use crate::coop;
-use crate::testing::{Probe, limited, once};
+use crate::testing::{Probe, limited, once, poll};
 use crate::wait::{self, WaitKind};
-
-fn poll<F: Future>(future: Pin<&mut F>, probe: &Arc<Probe>) -> Poll<F::Output> {
-    let waker = probe.waker();
-    future.poll(&mut Context::from_waker(&waker))
-}
 
 fn is_ready<F: Future>(future: Pin<&mut F>) -> bool {
     poll(future, &Probe::new()).is_ready()

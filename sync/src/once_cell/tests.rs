@@ -3,26 +3,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use futures_lite::future::{block_on, yield_now};
 
 use super::*;
 use crate::coop;
-use crate::testing::{Probe, limited};
+use crate::testing::{Probe, at_once as now, limited, poll};
 use crate::wait::{self, WaitKind};
-
-fn poll<F: Future>(future: Pin<&mut F>, probe: &Arc<Probe>) -> Poll<F::Output> {
-    let waker = probe.waker();
-    future.poll(&mut Context::from_waker(&waker))
-}
-
-fn now<F: Future>(future: F) -> Option<F::Output> {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(output) => Some(output),
-        Poll::Pending => None,
-    }
-}
 
 #[test]
 fn bounds() {

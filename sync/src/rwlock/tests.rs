@@ -1,26 +1,14 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::mpsc;
-use std::task::{Context, Poll};
 use std::thread;
 
 use super::*;
 use crate::coop;
-use crate::testing::{Probe, limited};
+use crate::testing::{
+    Probe, Unsend, Unsync, limited, poll_boxed as poll, ready, ten_thousand_yield,
+};
 use crate::wait;
-
-fn poll<F: Future>(future: &mut Pin<Box<F>>, probe: &Arc<Probe>) -> Poll<F::Output> {
-    let waker = probe.waker();
-    future.as_mut().poll(&mut Context::from_waker(&waker))
-}
-
-fn ready<T>(poll: Poll<T>) -> T {
-    match poll {
-        Poll::Ready(value) => value,
-        Poll::Pending => panic!("pending, but the lock should be had"),
-    }
-}
 
 #[test]
 fn many_read_and_one_writes() {
@@ -292,27 +280,12 @@ fn blocking_in_a_task_says_what_to_do() {
 #[test]
 fn ten_thousand_locks_yield_at_least_once() {
     let lock = Arc::new(RwLock::new(0));
-    let probe = Probe::new();
-    let saved = coop::start();
-    let (mut done, mut yields) = (0, 0);
-    while done < 10_000 {
-        let locked = match done % 4 {
-            0 => poll(&mut Box::pin(lock.read()), &probe).map(drop),
-            1 => poll(&mut Box::pin(lock.write()), &probe).map(drop),
-            2 => poll(&mut Box::pin(lock.clone().read_owned()), &probe).map(drop),
-            _ => poll(&mut Box::pin(lock.clone().write_owned()), &probe).map(drop),
-        };
-        if locked.is_ready() {
-            done += 1;
-        } else {
-            yields += 1;
-            // The next poll of the task.
-            let _ = coop::start();
-        }
-    }
-    coop::restore(saved);
-    assert!(yields >= 10_000 / usize::from(coop::BUDGET) - 1, "{yields}");
-    assert_eq!(probe.wakes(), yields);
+    ten_thousand_yield(|number, probe| match number % 4 {
+        0 => poll(&mut Box::pin(lock.read()), probe).map(drop),
+        1 => poll(&mut Box::pin(lock.write()), probe).map(drop),
+        2 => poll(&mut Box::pin(lock.clone().read_owned()), probe).map(drop),
+        _ => poll(&mut Box::pin(lock.clone().write_owned()), probe).map(drop),
+    });
 }
 
 #[test]
@@ -380,19 +353,7 @@ fn send_and_sync_bounds() {
     both::<ReadOwned<u8>>();
     both::<WriteOwned<u8>>();
 
-    // What must not be: each of these would be ambiguous if it were.
-    struct IsSync;
-    struct IsSend;
-    trait Unsync<A> {
-        fn check() {}
-    }
-    impl<T: ?Sized> Unsync<()> for T {}
-    impl<T: ?Sized + Sync> Unsync<IsSync> for T {}
-    trait Unsend<A> {
-        fn check() {}
-    }
-    impl<T: ?Sized> Unsend<()> for T {}
-    impl<T: ?Sized + Send> Unsend<IsSend> for T {}
+    // What must not be.
     <RwLock<Cell<u8>> as Unsync<_>>::check();
     <RwLock<*const u8> as Unsend<_>>::check();
     <RwLockReadGuard<'_, Cell<u8>> as Unsend<_>>::check();

@@ -1,28 +1,16 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::mpsc;
-use std::task::{Context, Poll};
+use std::task::Context;
 use std::thread;
 
 use super::*;
 use crate::coop;
-use crate::testing::{Probe, limited, once};
+use crate::testing::{Probe, limited, once, poll_boxed as poll, ready, ten_thousand_yield};
 use crate::wait;
 
 mod bounded;
 mod capacity;
-
-fn poll<F: Future>(future: &mut Pin<Box<F>>, probe: &Arc<Probe>) -> Poll<F::Output> {
-    let waker = probe.waker();
-    future.as_mut().poll(&mut Context::from_waker(&waker))
-}
-
-fn ready<T>(poll: Poll<T>) -> T {
-    match poll {
-        Poll::Ready(value) => value,
-        Poll::Pending => panic!("pending, but there should be permits"),
-    }
-}
 
 /// A future that waits.
 fn waits<'a>(semaphore: &'a Semaphore, n: u32, probe: &Arc<Probe>) -> Pin<Box<Acquire<'a>>> {
@@ -440,26 +428,13 @@ fn blocking_in_a_task_says_what_to_do() {
 #[test]
 fn ten_thousand_acquires_yield_at_least_once() {
     let semaphore = Arc::new(Semaphore::new(1));
-    let probe = Probe::new();
-    let saved = coop::start();
-    let (mut done, mut yields) = (0, 0);
-    while done < 10_000 {
-        let got = if done % 2 == 0 {
-            poll(&mut Box::pin(semaphore.acquire()), &probe).map(drop)
+    ten_thousand_yield(|number, probe| {
+        if number % 2 == 0 {
+            poll(&mut Box::pin(semaphore.acquire()), probe).map(drop)
         } else {
-            poll(&mut Box::pin(semaphore.clone().acquire_owned()), &probe).map(drop)
-        };
-        if got.is_ready() {
-            done += 1;
-        } else {
-            yields += 1;
-            // The next poll of the task.
-            let _ = coop::start();
+            poll(&mut Box::pin(semaphore.clone().acquire_owned()), probe).map(drop)
         }
-    }
-    coop::restore(saved);
-    assert!(yields >= 10_000 / usize::from(coop::BUDGET) - 1, "{yields}");
-    assert_eq!(probe.wakes(), yields);
+    });
 }
 
 #[test]

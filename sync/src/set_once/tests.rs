@@ -1,14 +1,9 @@
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 
 use super::*;
-use crate::testing::{Probe, limited, once};
-
-fn poll<F: Future>(future: Pin<&mut F>, probe: &Arc<Probe>) -> Poll<F::Output> {
-    let waker = probe.waker();
-    future.poll(&mut Context::from_waker(&waker))
-}
+use crate::testing::{Probe, limited, once, poll};
 
 #[test]
 fn bounds() {

@@ -1,5 +1,4 @@
-use super::{poll, ready};
-use crate::coop;
+use super::{poll, ready, ten_thousand_yield};
 use crate::semaphore::*;
 use crate::testing::Probe;
 use std::sync::Arc;
@@ -70,25 +69,13 @@ fn a_grant_that_is_dropped_is_no_release_too_many() {
 fn ten_thousand_acquires_yield_at_least_once() {
     let semaphore = BoundedSemaphore::new(1);
     let limiter = CapacityLimiter::new(1);
-    let probe = Probe::new();
-    let saved = coop::start();
-    let (mut done, mut yields) = (0, 0);
-    while done < 10_000 {
-        let got = if done % 2 == 0 {
-            poll(&mut Box::pin(semaphore.acquire()), &probe).map(drop)
+    ten_thousand_yield(|number, probe| {
+        if number % 2 == 0 {
+            poll(&mut Box::pin(semaphore.acquire()), probe).map(drop)
         } else {
-            poll(&mut Box::pin(limiter.acquire()), &probe).map(drop)
-        };
-        if got.is_ready() {
-            done += 1;
-        } else {
-            yields += 1;
-            // The next poll of the task.
-            let _ = coop::start();
+            poll(&mut Box::pin(limiter.acquire()), probe).map(drop)
         }
-    }
-    coop::restore(saved);
-    assert!(yields >= 10_000 / usize::from(coop::BUDGET) - 1, "{yields}");
+    });
 }
 
 #[test]
