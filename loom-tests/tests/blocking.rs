@@ -6,7 +6,7 @@
 //! Everything is behind one lock, so what can be weakened is a step, not an ordering. Seen to fail: a thread that ends on
 //! a time-out without a look at `granted`, one that goes idle without a look at the waiting tickets, an idle thread
 //! that is granted two tickets, `close` that does not call the idle threads, `submit` that does not see the pool closed
-//! or starts no thread beyond the eager ones, `start_failed` that drops its ticket or tells nobody that it was the last.
+//! or starts no thread beyond the eager ones, a job that is put into its channel only when its ticket is drawn, `start_failed` that drops its ticket or tells nobody that it was the last.
 #![cfg(rt_loom)]
 
 use std::collections::VecDeque;
@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use loom::thread;
 
+use rt::internals::blocking::BlockingPriority;
 use rt::internals::blocking::tickets::{
     AfterFailure, Entry, Idler, Limits, Next, Submitted, Tickets,
 };
@@ -26,7 +27,8 @@ struct Pool(Arc<Shared>);
 
 struct Shared {
     tickets: Tickets,
-    channel: Mutex<VecDeque<u32>>,
+    /// One for each priority, the high one first.
+    channels: [Mutex<VecDeque<u32>>; 2],
     /// Bits of the jobs that ran, and of those that were dropped.
     over: Mutex<(u32, u32)>,
     changed: Condvar,
@@ -55,7 +57,7 @@ impl Pool {
         };
         Self(Arc::new(Shared {
             tickets: Tickets::new(limits),
-            channel: Mutex::new(VecDeque::new()),
+            channels: [const { VecDeque::new() }; 2].map(Mutex::new),
             over: Mutex::new((0, 0)),
             changed: Condvar::new(),
             meet,
@@ -63,8 +65,13 @@ impl Pool {
     }
 
     fn submit(&self, job: u32) -> Option<Entry> {
-        self.channel.lock().push_back(job);
-        match self.tickets.submit() {
+        self.submit_as(job, BlockingPriority::Normal)
+    }
+
+    fn submit_as(&self, job: u32, priority: BlockingPriority) -> Option<Entry> {
+        let channel = usize::from(priority == BlockingPriority::Normal);
+        self.channels[channel].lock().push_back(job);
+        match self.tickets.submit_as(priority) {
             Submitted::Taken => None,
             Submitted::Start(entry) => Some(entry),
             Submitted::Closed => {
@@ -89,8 +96,7 @@ impl Pool {
                 if let Some(entry) = another {
                     pool.start(entry);
                 }
-                let job = pool.channel.lock().pop_front();
-                match job {
+                match pool.first_job() {
                     Some(job) => pool.run(job),
                     None => assert!(pool.tickets.is_closed(), "a ticket without a job"),
                 }
@@ -98,6 +104,13 @@ impl Pool {
             }
             pool.tickets.left();
         });
+    }
+
+    /// As that of the pool: two looks, between which anything may happen.
+    fn first_job(&self) -> Option<u32> {
+        let [high, normal] = &self.channels;
+        let job = high.lock().pop_front();
+        job.or_else(|| normal.lock().pop_front())
     }
 
     fn run(&self, job: u32) {
@@ -112,8 +125,7 @@ impl Pool {
 
     fn drain(&self) {
         loop {
-            let job = self.channel.lock().pop_front();
-            let Some(job) = job else { return };
+            let Some(job) = self.first_job() else { return };
             self.over.lock().1 |= 1 << job;
         }
     }
@@ -200,6 +212,28 @@ fn jobs_that_meet_beyond_the_eager_threads() {
         pool.wait_for(0b110);
         pool.shut_down();
     });
+}
+
+/// Jobs of both priorities, two submitters, two threads: whoever looks for a job of high priority may miss one that comes
+/// at this moment, and take a normal one that another ticket was drawn for. That ticket finds the other job.
+#[test]
+fn both_priorities() {
+    for keep_alive in [Duration::ZERO, LONG] {
+        model(2, move || {
+            let pool = Pool::new(2, 2, keep_alive);
+            let other = pool.clone();
+            let submitter = thread::spawn(move || {
+                if let Some(entry) = other.submit_as(1, BlockingPriority::High) {
+                    other.start(entry);
+                }
+            });
+            pool.submit_and_start(2);
+            pool.submit_and_start(3);
+            submitter.join().unwrap();
+            pool.wait_for(0b1110);
+            pool.shut_down();
+        });
+    }
 }
 
 /// A job comes while the pool closes: it runs or is dropped, and no thread is left, idle ones neither.

@@ -92,7 +92,10 @@ pub mod sync {
     pub use rt_sync::{mpsc, mutex, oneshot, rwlock, semaphore};
 }
 
-pub use crate::blocking::{SpawnBlockingLimited, spawn_blocking_limited};
+pub use crate::blocking::{
+    AdmitBlocking, AdmitError, BlockingPriority, BlockingSlot, SpawnBlockingLimited,
+    admit_blocking, spawn_blocking_limited, try_admit_blocking,
+};
 pub use crate::dump::dump;
 pub use crate::future::{
     ReturnWhen, as_completed, for_each_concurrent, gather, map_concurrent,

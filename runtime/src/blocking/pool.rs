@@ -1,4 +1,4 @@
-//! The pool: jobs in a channel, threads that take them, and what happens when there is no thread to be had.
+//! The pool: jobs in a channel for each priority, threads that take them, and what happens when there is no thread to be had.
 //!
 //! # Where user code runs
 //! Closures run, and are dropped, inside [`Runnable::run`] or its destructor, which contain their panics, and never
@@ -9,6 +9,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
+use std::iter;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -20,9 +21,11 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use rt_sync::coop;
 use rt_sync::primitive::Arc as ModelArc;
 
+use super::BlockingPriority;
 use super::config::Config;
 use super::running::{Desk, Desks, Running};
 use super::tickets::{AfterFailure, Entry, Idler, Limits, Next, Submitted, Tickets};
+use super::waiting::ByPriority;
 use crate::task::{
     Header, JoinError, JoinHandle, Meta, NewTask, PanicReport, Runnable, Schedule, new_task,
 };
@@ -69,7 +72,10 @@ impl Pool {
         });
         let shared = Shared {
             tickets,
-            jobs: unbounded(),
+            jobs: ByPriority {
+                high: unbounded(),
+                normal: unbounded(),
+            },
             desks: Desks::default(),
             config,
         };
@@ -86,16 +92,31 @@ impl Pool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
+        self.spawn_as(closure, meta, BlockingPriority::Normal)
+    }
+
+    /// As `spawn`; see [`BlockingPriority`].
+    pub(crate) fn spawn_as<F, R>(
+        &self,
+        closure: F,
+        meta: Meta,
+        priority: BlockingPriority,
+    ) -> JoinHandle<R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
         let shared = &self.shared;
         let inhibit = shared.config.inhibit.as_ref().map(|hook| hook());
         let future = Closure(Some(closure));
         let NewTask {
             runnable, handle, ..
         } = new_task(future, Owner(shared.clone()), meta, false);
-        shared.submit(Job {
+        let job = Job {
             runnable,
             _inhibit: inhibit,
-        });
+        };
+        shared.submit(job, priority);
         handle
     }
 
@@ -180,7 +201,7 @@ impl fmt::Debug for Pool {
 struct Shared {
     tickets: Tickets,
     /// Jobs lie here from before their ticket is drawn until its holder takes them.
-    jobs: (Sender<Job>, Receiver<Job>),
+    jobs: ByPriority<(Sender<Job>, Receiver<Job>)>,
     desks: Desks,
     config: Config,
 }
@@ -192,22 +213,31 @@ struct Job {
 }
 
 impl Shared {
-    fn submit(self: &Arc<Self>, job: Job) {
+    fn submit(self: &Arc<Self>, job: Job, priority: BlockingPriority) {
         // Cannot fail: we hold both ends. If it could, the job would be dropped and its handle told so.
-        let _ = self.jobs.0.send(job);
-        match self.tickets.submit() {
+        let _ = self.jobs.of(priority).0.send(job);
+        match self.tickets.submit_as(priority) {
             Submitted::Taken => {}
             Submitted::Start(entry) => self.start(entry, FIRST_PAUSE),
-            // Shutdown emptied the channel, perhaps before our job was in it.
+            // Shutdown emptied the channels, perhaps before our job was there.
             Submitted::Closed => self.drain(),
         }
     }
 
     /// Drops every job of a closed pool. A job that somebody else drops meanwhile fares no worse.
     fn drain(&self) {
-        while let Ok(job) = self.jobs.1.try_recv() {
+        while let Some(job) = self.first_job() {
             drop(job);
         }
+    }
+
+    /// Takes the job that is first. With a ticket in hand there is one, unless the pool closed: whoever finds no job of high
+    /// priority after that of their own ticket was put there has lost it to the holder of a ticket for a normal one, and
+    /// takes that one instead.
+    fn first_job(&self) -> Option<Job> {
+        let Self { jobs, .. } = self;
+        let high = jobs.high.1.try_recv();
+        high.or_else(|_| jobs.normal.1.try_recv()).ok()
     }
 
     /// Starts a thread; if there is none to be had and nobody else for the work, tries again later.
@@ -262,15 +292,15 @@ impl Shared {
     /// Fails every closure that waits, with what the operating system said.
     fn give_up(&self, text: String) {
         let count = self.tickets.give_up();
-        let jobs: Vec<Job> = self.jobs.1.try_iter().take(count).collect();
+        let jobs: Vec<Job> = iter::from_fn(|| self.first_job()).take(count).collect();
         REFUSAL.set(Some(text));
         drop(jobs);
         REFUSAL.set(None);
     }
 
     fn run_one(&self, desk: &Desk) {
-        // No job: the pool closed after the ticket was drawn, and the channel was emptied.
-        let Ok(Job { runnable, _inhibit }) = self.jobs.1.try_recv() else {
+        // No job: the pool closed after the ticket was drawn, and the channels were emptied.
+        let Some(Job { runnable, _inhibit }) = self.first_job() else {
             return;
         };
         desk.take_up(runnable.header());

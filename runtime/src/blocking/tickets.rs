@@ -13,8 +13,8 @@
 //! 3. the queue of waiting tickets, which is looked at by every thread before it goes idle or ends, and by the next
 //!    thread to start. While tickets wait nobody is idle, and at least one thread exists or a retry is due.
 //!
-//! The job must be in the channel before its ticket is drawn; then the holder of a ticket always finds one, unless the
-//! pool closed, which empties the channel.
+//! The job must be in its channel before its ticket is drawn; then the holder of a ticket always finds one, unless the
+//! pool closed, which empties the channels.
 //!
 //! # Growth
 //! Up to `eager` threads start at once, each with its ticket in hand. Beyond that one thread at a time *warms up*: it
@@ -36,12 +36,14 @@
 //! threads reach their keep-alive. crossbeam-channel's own waiting was rejected: it is first-in-first-out, spins before
 //! it parks, and cannot say whether somebody waits.
 
-use std::collections::VecDeque;
 use std::mem;
 use std::time::{Duration, Instant};
 
 use rt_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
 use rt_sync::primitive::{Arc, Condvar, Mutex, MutexGuard, thread};
+
+use super::BlockingPriority;
+use super::waiting::Waiting;
 
 /// After the OS refused a thread nobody asks it again for so long, as long as other threads of the pool are there.
 const REFUSAL_PAUSE: Duration = Duration::from_millis(10);
@@ -70,8 +72,7 @@ pub struct Tickets {
 
 #[derive(Debug, Default)]
 struct State {
-    /// When each of the tickets that nobody has yet was drawn.
-    waiting: VecDeque<Instant>,
+    waiting: Waiting,
     /// The last to go idle is the first to be called.
     idle: Vec<Arc<Idler>>,
     /// Threads that are idle, have a ticket, or will look for one: started, or being started.
@@ -178,6 +179,12 @@ impl Tickets {
     /// Draws a ticket for the job that the caller has put into the channel.
     #[inline]
     pub fn submit(&self) -> Submitted {
+        self.submit_as(BlockingPriority::Normal)
+    }
+
+    /// As [`submit`](Self::submit), for a job of this priority.
+    #[inline]
+    pub fn submit_as(&self, priority: BlockingPriority) -> Submitted {
         let mut state = self.state.lock();
         if state.closed {
             return Submitted::Closed;
@@ -187,16 +194,16 @@ impl Tickets {
             idler.call.notify_one();
             return Submitted::Taken;
         }
-        self.submit_without_idle(&mut state)
+        self.submit_without_idle(&mut state, priority)
     }
 
-    fn submit_without_idle(&self, state: &mut State) -> Submitted {
+    fn submit_without_idle(&self, state: &mut State, priority: BlockingPriority) -> Submitted {
         let now = Instant::now();
         if state.threads < self.limits.eager && state.may_start(&self.limits) {
             state.add_thread();
             return Submitted::Start(Entry::Ticket(now));
         }
-        state.waiting.push_back(now);
+        state.waiting.push(now, priority);
         match state.grow(&self.limits) {
             Some(entry) => Submitted::Start(entry),
             None => Submitted::Taken,
@@ -228,7 +235,7 @@ impl Tickets {
             state.threads -= 1;
             return Next::Leave;
         }
-        if state.waiting.pop_front().is_some() {
+        if state.waiting.pop().is_some() {
             return Next::Work(state.grow(&self.limits));
         }
         me.granted.store(false, Relaxed);
@@ -292,7 +299,7 @@ impl Tickets {
         if state.closed {
             return None;
         }
-        let drawn = state.waiting.pop_front()?;
+        let drawn = state.waiting.pop()?;
         state.add_thread();
         Some(Entry::Ticket(drawn))
     }
@@ -319,7 +326,7 @@ impl Tickets {
         if state.closed || !state.may_start(&self.limits) {
             return None;
         }
-        let drawn = state.waiting.pop_front()?;
+        let drawn = state.waiting.pop()?;
         state.add_thread();
         Some(Entry::Ticket(drawn))
     }
@@ -379,7 +386,7 @@ impl Tickets {
             idle: state.idle.len(),
             peak: state.peak,
             waiting: state.waiting.len(),
-            oldest: state.waiting.front().copied(),
+            oldest: state.waiting.oldest(),
         }
     }
 }

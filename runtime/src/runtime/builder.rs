@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use rt_sync::semaphore::Semaphore;
+
 use super::config::Config;
 use super::{Report, Runtime, UnhandledPanic, workers};
 use crate::blocking;
@@ -28,6 +30,7 @@ pub struct Builder {
     workers: Option<usize>,
     name: Option<Arc<str>>,
     max_blocking_threads: usize,
+    blocking_queue: Option<usize>,
     keep_alive: Duration,
     start_paused: bool,
     config: Config,
@@ -54,6 +57,7 @@ impl Builder {
             workers: None,
             name: None,
             max_blocking_threads: blocking::DEFAULT_MAX_THREADS,
+            blocking_queue: None,
             keep_alive: blocking::DEFAULT_KEEP_ALIVE,
             start_paused: false,
             config: Config::new(),
@@ -73,6 +77,13 @@ impl Builder {
     /// Sets how many threads [`spawn_blocking`](crate::spawn_blocking) may start; 512 without it. Zero counts as one.
     pub fn max_blocking_threads(&mut self, number: usize) -> &mut Self {
         self.max_blocking_threads = number.max(1);
+        self
+    }
+
+    /// Sets for how many closures that wait for a thread [`admit_blocking`](crate::admit_blocking) has slots, beside those
+    /// that run; without it, as many as there may be threads. [`spawn_blocking`](crate::spawn_blocking) knows no limit.
+    pub fn blocking_queue(&mut self, closures: usize) -> &mut Self {
+        self.blocking_queue = Some(closures);
         self
     }
 
@@ -271,7 +282,11 @@ impl Builder {
             .clone()
             .unwrap_or_else(|| format!("rt-{id}").into());
         let clock_paused = (!self.multi_thread).then_some(self.start_paused);
-        let limits = (self.max_blocking_threads, self.keep_alive);
+        let threads = self.max_blocking_threads;
+        let slots = threads
+            .saturating_add(self.blocking_queue.unwrap_or(threads))
+            .min(Semaphore::MAX_PERMITS);
+        let limits = (threads, slots, self.keep_alive);
         trace::start();
         let shared = Shared::new(id, name, workers, clock_paused, limits, self.config.clone());
         // Shuts down what was started if the rest cannot be.
@@ -292,6 +307,7 @@ impl fmt::Debug for Builder {
             .field("worker_threads", &self.workers)
             .field("name", &self.name)
             .field("max_blocking_threads", &self.max_blocking_threads)
+            .field("blocking_queue", &self.blocking_queue)
             .field("config", &self.config)
             .finish_non_exhaustive()
     }

@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::RuntimeMetrics;
+use crate::blocking::BlockingPriority;
 use crate::context::{self, Phase};
 use crate::dump::Dump;
 use crate::scheduler::guest::Refused;
@@ -97,6 +98,19 @@ impl Handle {
         R: Send + 'static,
     {
         self.shared.blocking.spawn(f, meta)
+    }
+
+    pub(crate) fn spawn_blocking_as<F, R>(
+        &self,
+        f: F,
+        meta: Meta,
+        priority: BlockingPriority,
+    ) -> JoinHandle<R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        self.shared.blocking.spawn_as(f, meta, priority)
     }
 
     /// Runs a closure that computes: see [`rt::spawn_compute`](crate::spawn_compute).

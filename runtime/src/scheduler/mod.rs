@@ -61,6 +61,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_deque::Injector;
 use rt_sync::primitive::Arc as ModelArc;
+use rt_sync::semaphore::Semaphore;
 
 use self::idle::Idle;
 use self::lend::Spares;
@@ -100,6 +101,8 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) blocking: Pool,
     pub(crate) compute: Pool,
+    /// The slots of `admit_blocking`.
+    pub(crate) admission: Arc<Semaphore>,
     pub(crate) monitor: Monitor,
     pub(crate) spares: Spares,
     /// Threads that run the loop on behalf of the runtime, and have to be gone before it is.
@@ -127,13 +130,13 @@ pub(crate) fn process_start() -> Instant {
 
 impl Shared {
     /// `clock_paused`: whether the clock starts stopped; `None` if it cannot be stopped. `blocking`: the most threads of
-    /// the blocking pool, and how long it keeps idle ones.
+    /// the blocking pool, how many closures it has slots for, and how long it keeps idle threads.
     pub(crate) fn new(
         id: u64,
         name: Arc<str>,
         workers: usize,
         clock_paused: Option<bool>,
-        (most_blocking, keep_alive): (usize, Duration),
+        (most_blocking, slots, keep_alive): (usize, usize, Duration),
         config: Config,
     ) -> Arc<Self> {
         let clock = clock_paused.map_or_else(Clock::new, Clock::pausable);
@@ -155,6 +158,7 @@ impl Shared {
                 idle: Idle::new(workers),
                 blocking: Pool::new(blocking_config),
                 compute: Pool::new(pool(blocking::Config::compute(), "compute")),
+                admission: Arc::new(Semaphore::new(slots)),
                 monitor: Monitor::new(),
                 spares: Spares::new(),
                 threads: Latch::default(),

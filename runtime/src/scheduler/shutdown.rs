@@ -116,8 +116,12 @@ fn begin(shared: &Arc<Shared>) -> bool {
     // Pairs with the fence in `idle.rs`: a sitter that goes to sleep sees `closed`, or is unparked.
     fence(SeqCst);
     shared.spares.close();
-    // Refuses new closures, and drops those that wait; their destructors find the runtime.
+    // Refuses new closures, tells who waits for a slot, and drops those that wait; their destructors find the runtime.
     let entered = shared.enter_here();
+    // A waker may panic; the panic hook has told of it.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| shared.admission.close())) {
+        discard(payload);
+    }
     shared.blocking.close();
     shared.compute.close();
     drop(entered);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::local::spawn_local_meta;
 use super::{JoinHandle, LocalSet, Meta};
+use crate::blocking::BlockingPriority;
 use crate::debug::forgotten::Told;
 use crate::runtime::Handle;
 
@@ -26,6 +27,7 @@ use crate::runtime::Handle;
 #[must_use = "a Builder does nothing until it spawns"]
 pub struct Builder<'a> {
     name: Option<&'a str>,
+    priority: BlockingPriority,
 }
 
 impl<'a> Builder<'a> {
@@ -36,7 +38,15 @@ impl<'a> Builder<'a> {
 
     /// The task's name. It need not be unique.
     pub fn name(self, name: &'a str) -> Self {
-        Self { name: Some(name) }
+        Self {
+            name: Some(name),
+            ..self
+        }
+    }
+
+    /// Which closures a blocking one overtakes while it waits for a thread. Tasks have no priority: they ignore it.
+    pub fn blocking_priority(self, priority: BlockingPriority) -> Self {
+        Self { priority, ..self }
     }
 
     #[track_caller]
@@ -152,6 +162,6 @@ impl<'a> Builder<'a> {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        Ok(handle.spawn_blocking_meta(f, self.meta()))
+        Ok(handle.spawn_blocking_as(f, self.meta(), self.priority))
     }
 }

@@ -1,5 +1,6 @@
 //! Behaviour of the runtime, seen from outside.
 
+mod admit;
 mod all_tasks;
 mod bad_luck;
 mod bad_luck_places;
