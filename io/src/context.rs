@@ -20,8 +20,8 @@ use crate::error;
 
 /// A boxed future, as hooks return it.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-/// Sleeps for a time.
-pub type SleepHook = fn(Duration) -> BoxFuture<()>;
+/// Sleeps for a time; `None` if this thread has no timer to do it with.
+pub type SleepHook = fn(Duration) -> Option<BoxFuture<()>>;
 /// Resolves a host name and a port.
 pub type ResolveHook = fn(String, u16) -> BoxFuture<io::Result<Vec<SocketAddr>>>;
 
@@ -169,9 +169,9 @@ pub fn set_sleep_hook(hook: SleepHook) {
     let _ = SLEEP.set(hook);
 }
 
-/// A sleep, if there is a hook.
+/// A sleep, if there is a hook, and a timer on this thread.
 pub(crate) fn sleep(duration: Duration) -> Option<BoxFuture<()>> {
-    SLEEP.get().map(|hook| hook(duration))
+    SLEEP.get().and_then(|hook| hook(duration))
 }
 
 /// Sets how this crate resolves host names; without it each look-up takes a thread of its own. Only the first call has

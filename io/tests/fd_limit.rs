@@ -44,14 +44,14 @@ impl Future for Sleep {
     }
 }
 
-fn sleep(duration: Duration) -> context::BoxFuture<()> {
+fn sleep(duration: Duration) -> Option<context::BoxFuture<()>> {
     let sleeps = SLEEPS.lock().unwrap();
     sleeps.as_ref().unwrap().send(duration).unwrap();
     drop(sleeps);
-    Box::pin(Sleep {
+    Some(Box::pin(Sleep {
         until: Instant::now() + duration,
         started: false,
-    })
+    }))
 }
 
 #[test]

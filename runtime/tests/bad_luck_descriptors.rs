@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use futures_lite::future::poll_once;
 use rt::io::{AsyncReadExt, AsyncWriteExt};
 use rt::net::{TcpListener, TcpStream, UdpSocket};
-use rt::runtime::{Builder, Runtime};
+use rt::runtime::{Builder, ReportKind, Runtime};
 use rt::time::sleep;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -26,6 +26,7 @@ fn descriptors_run_out_and_come_back() {
         process::abort();
     });
     d7_accept_at_the_limit();
+    d7_accept_at_the_limit_outside_a_runtime();
     no_descriptors_for_a_runtime();
     #[cfg(target_os = "linux")]
     c7_a_sleep_by_the_boot_clock_needs_no_descriptor();
@@ -79,7 +80,12 @@ fn limit(more: usize) -> Rlimit {
 fn d7_accept_at_the_limit() {
     const ROOM: usize = 2;
     for workers in [0, 1] {
-        let runtime = make(workers).unwrap();
+        let (tells, told) = mpsc::channel();
+        let mut builder = builder(workers);
+        builder.on_report(move |report| {
+            let _ = tells.send((report.kind(), report.to_string()));
+        });
+        let runtime = builder.build().unwrap();
         thread::scope(|scope| {
             let (sender, accepted) = mpsc::channel();
             let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -148,6 +154,11 @@ fn d7_accept_at_the_limit() {
                 "{polls} polls in 300 ms with no descriptor to be had"
             );
             assert!(accepted.try_recv().is_err(), "the limit was not reached");
+            // Told once, however often it has tried by now.
+            let (kind, text) = told.recv_timeout(LONG).unwrap();
+            assert_eq!(kind, ReportKind::AcceptBackOff, "{text}");
+            assert!(text.contains("ulimit -n"), "{text}");
+            assert!(told.try_recv().is_err());
             // What is connected goes on.
             for client in clients.iter_mut().take(ROOM) {
                 client.write_all(b"x").unwrap();
@@ -169,12 +180,30 @@ fn d7_accept_at_the_limit() {
     }
 }
 
+/// Where there is no timer to wait with, the error is the caller's, and the listener as good as before.
+fn d7_accept_at_the_limit_outside_a_runtime() {
+    let _runtime = make(1).unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let _client = Plain::connect(listener.local_addr().unwrap()).unwrap();
+    let listener = TcpListener::from_std(listener).unwrap();
+    let before = limit(0);
+    let refused = futures_lite::future::block_on(listener.accept());
+    setrlimit(Resource::Nofile, before).unwrap();
+    assert_eq!(refused.unwrap_err().raw_os_error(), Some(24));
+    futures_lite::future::block_on(listener.accept()).unwrap();
+}
+
+fn builder(workers: usize) -> Builder {
+    let mut builder = match workers {
+        0 => Builder::new_current_thread(),
+        _ => Builder::new_multi_thread(),
+    };
+    builder.worker_threads(workers);
+    builder
+}
+
 fn make(workers: usize) -> std::io::Result<Runtime> {
-    if workers == 0 {
-        Builder::new_current_thread().build()
-    } else {
-        Builder::new_multi_thread().worker_threads(workers).build()
-    }
+    builder(workers).build()
 }
 
 /// No room for selectors: building fails with an error and leaves nothing; `block_on` of a runtime that was built before

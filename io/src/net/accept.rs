@@ -124,6 +124,7 @@ impl Accepting {
                  given back, retrying every {FIRST_MS} to {LAST_MS} ms (raise the limit with `ulimit -n`, or limit the \
                  number of connections)"
             );
+            // A runtime takes it, and with a hook for sleeps there is one; this crate may also be used without.
             if !context::notice(Notice::AcceptBackOff(&text)) {
                 eprintln!("rt: {text}");
             }

@@ -217,7 +217,7 @@ fn vectored_reads_and_writes_use_all_buffers() {
 #[test]
 fn connect_waits_while_the_backlog_is_full() {
     within_limit(|| {
-        context::set_sleep_hook(|duration| Box::pin(blocking_sleep(duration)));
+        context::set_sleep_hook(|duration| Some(Box::pin(blocking_sleep(duration))));
         Owner::new("unix").block_on(async {
             let path = TempPath::new("full");
             let listener = UnixListener::bind(&path.0).unwrap();

@@ -297,7 +297,11 @@ fn no_runtime(what: &str) -> ! {
 /// What `rt-io` needs from above: timers for the back-off of `accept`, and the blocking pool to resolve names.
 pub(super) fn set_hooks() {
     rt_io::context::set_notice_hook(debug::other::notice);
-    rt_io::context::set_sleep_hook(|duration| Box::pin(crate::time::sleep(duration)));
+    rt_io::context::set_sleep_hook(|duration| {
+        // A socket may be polled by any executor; a sleep is the matter of a runtime.
+        Handle::try_current().ok()?;
+        Some(Box::pin(crate::time::sleep(duration)))
+    });
     rt_io::context::set_resolve_hook(|host, port| {
         Box::pin(async move {
             let resolve = move || {
