@@ -24,6 +24,7 @@ use super::woken::Woken;
 use crate::error;
 
 type Hook = Box<dyn Fn() + Send + Sync>;
+type FailureHook = Box<dyn Fn(&io::Error) + Send + Sync>;
 
 /// The shared half of a [`Driver`](super::Driver).
 pub struct Handle {
@@ -33,6 +34,7 @@ pub struct Handle {
     registrations: AtomicUsize,
     table: Mutex<Table>,
     on_foreign: OnceLock<Hook>,
+    on_failure: OnceLock<FailureHook>,
 }
 
 #[derive(Default)]
@@ -50,6 +52,7 @@ impl Handle {
             registrations: AtomicUsize::new(0),
             table: Mutex::new(Table::default()),
             on_foreign: OnceLock::new(),
+            on_failure: OnceLock::new(),
         }
     }
 
@@ -67,11 +70,18 @@ impl Handle {
     /// Makes the current or the next turn return. From any thread; each call costs a system call.
     pub fn unpark(&self) {
         if let Err(error) = self.waker.wake() {
-            // The descriptor is ours and non-blocking: nothing but a broken process gets here.
-            eprintln!(
-                "rt: runtime \"{}\": cannot wake a selector: {error}",
-                self.name
-            );
+            self.wake_failed(&error);
+        }
+    }
+
+    /// The descriptor is ours and non-blocking: nothing but a broken process gets here.
+    #[cold]
+    fn wake_failed(&self, error: &io::Error) {
+        let error = io::Error::new(error.kind(), format!("it cannot be woken: {error}"));
+        match self.on_failure.get() {
+            Some(hook) => hook(&error),
+            // A driver that no runtime turns.
+            None => eprintln!("rt: selector of \"{}\": {error}", self.name),
         }
     }
 
@@ -92,6 +102,12 @@ impl Handle {
     /// it. Only the first call has an effect.
     pub fn set_on_foreign(&self, hook: Box<dyn Fn() + Send + Sync>) {
         let _ = self.on_foreign.set(hook);
+    }
+
+    /// Sets who is told, under no lock of this crate, that the driver cannot be woken; without it, standard error. Only the
+    /// first call has an effect.
+    pub fn set_on_failure(&self, hook: Box<dyn Fn(&io::Error) + Send + Sync>) {
+        let _ = self.on_failure.set(hook);
     }
 
     /// Ends the driver: everybody who waits is woken, and every operation that would have to wait fails with an error

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use crate::debug::tell_without_runtime;
 use crate::task::PanicReport;
 
 /// The most threads of a pool: tokio's number. See the module head of `blocking`.
@@ -103,12 +104,15 @@ impl Config {
             start: Arc::new(|builder, body| builder.spawn(body).map(drop)),
             later: None,
             inhibit: None,
+            // Of a pool without a runtime; a runtime sets its own.
             panicked: Arc::new(|report, handle_alive| {
                 if !handle_alive && report.settle() {
-                    eprintln!("rt: {report}, and nobody took the error");
+                    tell_without_runtime(&format_args!("{report}, and nobody took the error"));
                 }
             }),
-            destructor_panicked: Arc::new(|report| eprintln!("rt: {report} (in a destructor)")),
+            destructor_panicked: Arc::new(|report| {
+                tell_without_runtime(&format_args!("{report} (in a destructor)"));
+            }),
         }
     }
 }

@@ -9,6 +9,7 @@
 //! A panic in it goes to the panic hook and no further.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::mem;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr;
@@ -119,6 +120,19 @@ fn limit(kind: ReportKind) -> (u32, Duration) {
         ReportKind::OtherRuntime => (1, Duration::MAX),
         _ => (BURST, WINDOW),
     }
+}
+
+/// Tells what no runtime can be asked about: it concerns the process, or happened where there is no runtime. So there is no
+/// hook, and there are no limits: for what happens once.
+#[cfg(feature = "tracing")]
+pub(crate) fn tell_without_runtime(text: &dyn fmt::Display) {
+    tracing::warn!(target: "rt", "{text}");
+}
+
+/// As above.
+#[cfg(not(feature = "tracing"))]
+pub(crate) fn tell_without_runtime(text: &dyn fmt::Display) {
+    eprintln!("rt: {text}");
 }
 
 #[cfg(feature = "tracing")]

@@ -262,6 +262,12 @@ impl Seat {
                 sitter_wanted();
             }
         }));
+        let runtime = Arc::downgrade(&shared);
+        handle.set_on_failure(Box::new(move |error| {
+            if let Some(runtime) = runtime.upgrade() {
+                runtime.debug.selector_failed(error);
+            }
+        }));
         // Cannot be set already: the wakeup is new.
         let _ = wakeup.selector.set(handle);
         let unpark = wakeup.clone();

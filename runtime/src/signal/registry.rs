@@ -26,6 +26,7 @@ use rt_sync::wake_batch::{discard, wake_each};
 use rt_sync::AtomicWaker;
 
 use super::alternate_stack::{self, Action};
+use crate::debug::tell_without_runtime;
 
 /// One more than the highest signal number: Linux has 64, others fewer.
 const NUMBERS: usize = 65;
@@ -211,7 +212,8 @@ fn watch(mut from: UnixStream) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             // No other error is known for a socket pair; if there is one, reading on would only burn time.
             Err(error) => {
-                eprintln!("rt: signals are no longer seen: {error}");
+                // Signals are the process's, and so is this thread: listeners may be of any runtime, or of none.
+                tell_without_runtime(&format_args!("signals are no longer seen: {error}"));
                 return;
             }
         }

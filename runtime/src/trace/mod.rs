@@ -129,6 +129,7 @@ pub(crate) fn start() {
 /// A runtime has ended.
 pub(crate) fn close() {
     if let Err(error) = flush() {
+        // Not through the hook, nor to `tracing`: the file is the process's, and who has set the variable looks here.
         eprintln!("rt: {error}");
     }
 }

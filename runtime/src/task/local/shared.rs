@@ -32,6 +32,7 @@ use slab::Slab;
 
 use super::owner::OwnerCell;
 use crate::context;
+use crate::debug::tell_without_runtime;
 use crate::runtime::panics;
 use crate::task::schedule::new_task_with;
 use crate::task::wake_queue::WakeQueue;
@@ -300,16 +301,17 @@ impl Schedule for Scheduler {
             Some(runtime) => panics::task_panicked(&runtime, report, handle_alive),
             // No runtime, no policy: it is told when the last who could retrieve the error is gone.
             None if handle_alive || !report.settle() => {}
-            None => eprintln!("rt: {report} (nobody retrieved the error)"),
+            // A set that is polled outside a runtime has no hook to ask.
+            None => tell_without_runtime(&format_args!("{report} (nobody retrieved the error)")),
         }
     }
 
     fn destructor_panicked(&self, report: &Arc<PanicReport>) {
         match context::current() {
             Some(runtime) => panics::destructor_panicked(&runtime, report),
-            None => eprintln!(
-                "rt: {report} (in a destructor, a waker or a callback, which cannot fail)"
-            ),
+            None => tell_without_runtime(&format_args!(
+                "{report} (in a destructor, a waker or a callback, which cannot fail)"
+            )),
         }
     }
 }
