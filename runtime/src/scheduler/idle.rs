@@ -28,6 +28,11 @@
 //! the same exchange) before its last look, so whoever trusted the count has queued its task before that look. A searcher
 //! that found something and was the last to search does the same: count down, fence, look, and a claim if there is more.
 //!
+//! # Who searches does nothing else
+//! As long as one counts as searching, nobody is woken to search. So a worker runs no code of others while it counts: not
+//! tasks, and not wakers, which may be those of a foreign executor and block. One that was claimed while events or timers
+//! came in as well gives its count up before it wakes anybody.
+//!
 //! # Where it comes from
 //! Go's scheduler (the last searcher looks again) and its followers. Setting the bit first and looking afterwards, so
 //! that a worker counts as searching only while it has seen work, was measured to beat searching first. One word

@@ -25,6 +25,14 @@ const STEAL_COST: u64 = 50_000;
 /// See [`Loop::before_a_look`]: as often as the monitor looks on the other flavour.
 const ABANDONED: Duration = Duration::from_millis(2);
 
+/// What a search brought.
+enum Find {
+    /// From the inbox: for this thread alone.
+    Own(Runnable),
+    /// For whoever has time.
+    Any(Runnable),
+}
+
 impl Loop<'_> {
     /// Nothing to do: looks for work elsewhere, and sleeps if there is none.
     pub(super) fn rest(&mut self, root: &impl Root) {
@@ -92,11 +100,15 @@ impl Loop<'_> {
             if let Some(awake) = self.awake_at.get() {
                 trace::parked(from, shared.stamp(awake));
             }
-            let claimed = self.claimed.take().unwrap_or(false);
             // Events were dispatched by the sleep; timers are next. They are due by the time at which it woke up.
             if !self.seat.timers.is_empty() {
-                self.expire_timers_at(self.awake_at.get().unwrap_or(now));
+                let at = self.awake_at.get().unwrap_or(now);
+                if self.claimed.get() == Some(true) && self.seat.timers.is_due(at) {
+                    self.pass_search_on();
+                }
+                self.expire_timers_at(at);
             }
+            let claimed = self.claimed.take().unwrap_or(false);
             self.laps.lap(&counters.sampled.dispatch);
             self.with_core(|core| core.since_select.set(0));
             let own_work = self.with_core(|core| !core.is_empty()).unwrap_or(true)
@@ -202,35 +214,45 @@ impl Loop<'_> {
     // Searching.
 
     /// Whether there is work anywhere that this seat could take.
-    fn look(&self) -> bool {
+    pub(super) fn look(&self) -> bool {
         !self.seat.shared.injector.is_empty()
             || self.seats.iter().any(|seat| seat.backlog() >= STEAL_COST)
             || (self.own && !self.seat.inbox.is_empty())
     }
 
     /// Tries the injector, then every other seat once, from a random one on.
-    fn search(&self) -> Option<Runnable> {
+    fn search(&self) -> Option<Find> {
         self.with_core(|core| {
             if self.own
                 && let Some(task) = self.seat.inbox.pop()
             {
-                return Some(task);
+                return Some(Find::Own(task));
             }
-            self.steal_injected(core).or_else(|| {
+            let task = self.steal_injected(core).or_else(|| {
                 let start = core.random_below(self.seats.len());
                 self.seats
                     .iter_from(start)
                     .filter(|seat| seat.index != self.seat.index)
                     .find_map(|seat| retry(|| seat.stealer.steal_batch_and_pop(&core.queue)))
-            })
+            });
+            task.map(Find::Any)
         })
         .flatten()
     }
 
-    fn found(&self, work: Runnable, last: bool) {
+    fn found(&self, work: Find, last: bool) {
         self.seat.counters.steals.add(1);
         trace::stole();
-        self.with_core(|core| core.found.set(Some(work)));
+        self.with_core(|core| match work {
+            // Timers come first in the next turn, and a waker of theirs may be foreign and keep the thread: the monitor
+            // can take it out of the slot (pains A5). Where there is none, it keeps its place in front of the queue.
+            Find::Any(task) if !self.seat.shared.is_current_thread() => {
+                if let Some(displaced) = self.seat.next.put(task) {
+                    core.queue.push(displaced);
+                }
+            }
+            Find::Own(task) | Find::Any(task) => core.found.set(Some(task)),
+        });
         // The last searcher found something. If outsiders have put more, another searches on; what lies in the queues
         // of other seats is for those to share.
         if last && (!self.seat.shared.injector.is_empty() || self.seat.backlog() >= WAKE_COST) {

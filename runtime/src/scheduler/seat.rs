@@ -180,7 +180,7 @@ pub(crate) struct Core {
     pub(crate) queue: Worker<Runnable>,
     /// Tasks woken during their own poll: they go to the back of the queue after the next select.
     pub(crate) deferred: RefCell<Vec<Runnable>>,
-    /// What a search brought; polled first.
+    /// What a search brought that nobody else may, or can, poll; polled first. Anything else goes into the next slot.
     pub(crate) found: Cell<Option<Runnable>>,
     /// Polls in a row that came from the next slot.
     pub(crate) streak: Cell<u32>,

@@ -87,7 +87,8 @@ pub(super) struct Loop<'a> {
     pub(super) busy_since: Option<Instant>,
     /// Polls since then.
     unmeasured: u32,
-    /// Set when a sleep ends, before anything is dispatched: whether the seat had been claimed to search.
+    /// Set when a sleep ends, before anything is dispatched: whether the seat has been claimed to search, and still counts
+    /// as searching.
     pub(super) claimed: Cell<Option<bool>>,
     /// Wakers of one select; kept for its capacity.
     woken: Cell<Woken>,
@@ -472,6 +473,9 @@ impl<'a> Loop<'a> {
         });
         self.laps.lap(&self.seat.counters.sampled.select);
         // The selector is unlocked: a waker may be foreign, and then it may do anything, also block.
+        if !woken.is_empty() {
+            self.pass_search_on();
+        }
         self.cx.phase.set(Phase::Dispatching);
         woken.wake_contained();
         self.cx.phase.set(Phase::Polling);
@@ -481,6 +485,22 @@ impl<'a> Loop<'a> {
         match turned {
             Ok(turn) => self.seat.counters.events.add(turn.events as u64),
             Err(error) => self.seat.shared.debug.selector_failed(&error),
+        }
+    }
+
+    /// Before it wakes anybody: who was claimed to search has other things to do first, and another one searches. Whoever
+    /// queues a task relies on those who search, so nobody's code runs on their threads (pains A5).
+    pub(super) fn pass_search_on(&self) {
+        if self.claimed.get() != Some(true) {
+            return;
+        }
+        self.claimed.set(Some(false));
+        let shared = &self.seat.shared;
+        if let Some(index) = self.seat.idle_index
+            && shared.idle.stop_searching(index)
+            && self.look()
+        {
+            shared.notify_injected();
         }
     }
 

@@ -109,6 +109,13 @@ impl Timers {
         self.parked_until.store(RUNNING, Relaxed);
     }
 
+    /// Whether [`expire`](Self::expire) would fire anything at the real time `now`, as far as the owner knows.
+    pub(crate) fn is_due(&self, now: RealInstant) -> bool {
+        let reading = self.clock.read(now);
+        // Relaxed: as in `expire`.
+        tick_before(reading.ns) + u64::from(reading.exact) >= self.next.load(Relaxed)
+    }
+
     /// Fires everything that is due at the real time `now`; says how many timers that were.
     ///
     /// A panic in a waker goes to the panic hook and no further; the other timers fire all the same.

@@ -14,7 +14,7 @@ pub struct WorkerMetrics {
     pub turns: u64,
     /// Tasks polled.
     pub polls: u64,
-    /// Polls that came from the next slot.
+    /// Polls that came from the next slot, where what a search brought is put as well.
     pub next_slot_hits: u64,
     /// Searches that found work at others or in the injector.
     pub steals: u64,
