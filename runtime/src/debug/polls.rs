@@ -28,7 +28,7 @@ use super::reporter::Job;
 use super::sink::{Admitted, Sink};
 use super::{reporter, stack as own_stack};
 use crate::scheduler::{Seat, Shared};
-use crate::task::{Runnable, TaskRef};
+use crate::task::{Id, Runnable, TaskRef};
 
 /// The poll that the sitter of a seat is in.
 pub(crate) struct Note {
@@ -120,6 +120,25 @@ impl Note {
         let before = polled.take();
         drop(polled);
         drop(before);
+    }
+
+    /// The task that is being polled, and for how long by now: since somebody looked first, which is a tick of the looker
+    /// after its beginning at most.
+    pub(crate) fn running(&self, shared: &Shared, now: Instant) -> Option<(Id, Duration)> {
+        let polled = self.lock();
+        let polled = polled.as_ref()?;
+        let Subject::Task(task) = &polled.subject else {
+            return None;
+        };
+        let age = match polled.began {
+            Some(began) => now.saturating_duration_since(began),
+            None if self.seen.load(Relaxed) == polled.number => {
+                let seen_at = self.seen_at.load(Relaxed);
+                Duration::from_nanos(shared.stamp(now).saturating_sub(seen_at))
+            }
+            None => Duration::ZERO,
+        };
+        Some((task.header().id, age))
     }
 
     /// The root future on this seat, for reports.

@@ -41,7 +41,12 @@ impl fmt::Display for TaskDump {
             write!(f, " '{name}'")?;
         }
         match (self.activity, self.waits_for, self.waits_since) {
-            (Activity::Running, ..) => f.write_str(" runs")?,
+            (Activity::Running, ..) => {
+                f.write_str(" runs")?;
+                if let Some(since) = self.runs_since {
+                    write!(f, " for {}", Short(since))?;
+                }
+            }
             (Activity::Ready, ..) => f.write_str(" is ready to run")?,
             (Activity::Over, ..) => f.write_str(" is over")?,
             (Activity::Waiting, Some((kind, site)), Some(since)) => {

@@ -52,6 +52,8 @@ pub struct TaskDump {
     pub waits_for: Option<(WaitKind, &'static Location<'static>)>,
     /// For how long it has been waiting, to some 20 ms; only if it does.
     pub waits_since: Option<Duration>,
+    /// For how long the present poll has lasted, to some ms; only if it runs, and in debug mode.
+    pub runs_since: Option<Duration>,
     /// Which task awaits its handle.
     pub awaited_by: Option<Id>,
     /// The number of its task group.
@@ -113,7 +115,14 @@ impl Dump {
             .iter()
             .map(|(_, info)| (info.id().get() as u32, (info.id(), info.activity())))
             .collect();
+        let running: HashMap<Id, Duration> = seats
+            .iter()
+            .filter_map(|seat| seat.note.running(shared, now))
+            .collect();
         for (task, (_, info)) in tasks.iter_mut().zip(&infos) {
+            if task.activity == Activity::Running {
+                task.runs_since = running.get(&task.id).copied();
+            }
             // One that has given the wait up, or been polled since, is not shown to wait.
             task.awaited_by = halves
                 .get(&info.joiner())
@@ -142,6 +151,7 @@ impl TaskDump {
             spawned_by: info.spawned_by(),
             waits_for: info.waits_for(),
             waits_since: (activity == Activity::Waiting).then(|| shared.waited(info.since(), now)),
+            runs_since: None,
             awaited_by: None,
             group: info.group(),
             polls: info.polls(),

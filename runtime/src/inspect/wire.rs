@@ -137,7 +137,7 @@ pub struct Task {
     pub waits_for: Option<String>,
     /// Where in the code.
     pub waits_at: Option<String>,
-    /// For how long.
+    /// For how long, or for how long it has been running.
     pub since: Option<u64>,
     /// Where it was spawned.
     pub spawned_at: String,
@@ -235,7 +235,7 @@ impl Task {
             .to_owned(),
             waits_for: task.waits_for.map(|(kind, _)| format!("{kind:?}")),
             waits_at: task.waits_for.map(|(_, site)| site.to_string()),
-            since: task.waits_since.map(ns),
+            since: task.waits_since.or(task.runs_since).map(ns),
             spawned_at: task.spawned_at.to_string(),
             spawned_by: task.spawned_by.map(crate::task::Id::get),
             awaited_by: task.awaited_by.map(crate::task::Id::get),

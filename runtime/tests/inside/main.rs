@@ -2,4 +2,5 @@
 
 mod dump;
 mod metrics;
+mod pains;
 mod support;
