@@ -26,6 +26,7 @@ mod macros;
 mod migrate;
 mod mpsc;
 mod on_done;
+mod pains_cancels;
 mod pains_closures;
 mod pains_costs;
 mod pains_ends;

@@ -170,3 +170,45 @@ fn a_closure_that_panics_costs_nothing_but_its_result() {
         }
     });
 }
+
+/// Work on many small files goes to the pool as one closure, and costs what it costs without a runtime.
+#[test]
+fn f8_a_batch_of_file_work_is_one_hop() {
+    const FILES: usize = 2000;
+    fn walk(folder: &std::path::Path) -> usize {
+        let entries = std::fs::read_dir(folder).unwrap();
+        entries
+            .map(|entry| std::fs::read(entry.unwrap().path()).unwrap().len())
+            .sum()
+    }
+    within_limit(|| {
+        let folder = std::env::temp_dir().join(format!("rt-f8-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir(&folder).unwrap();
+        for n in 0..FILES {
+            std::fs::write(folder.join(n.to_string()), b"12345").unwrap();
+        }
+        for runtime in each_kind() {
+            let timed = |walk: &dyn Fn() -> usize| {
+                let start = Instant::now();
+                assert_eq!(walk(), 5 * FILES);
+                start.elapsed()
+            };
+            // By turns, and the best of each, since the machine has other work.
+            let (mut plain, mut batch) = (LONG, LONG);
+            for _ in 0..20 {
+                plain = plain.min(timed(&|| walk(&folder)));
+                batch = batch.min(timed(&|| {
+                    let folder = folder.clone();
+                    runtime.block_on(async {
+                        let walked = rt::spawn_blocking(move || walk(&folder));
+                        walked.await.unwrap()
+                    })
+                }));
+            }
+            // A hop for each file costs several times as much.
+            assert!(batch < 2 * plain, "{batch:?} against {plain:?}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    });
+}

@@ -338,6 +338,61 @@ fn d11_an_unread_socket_wakes_nobody_for_ever() {
     });
 }
 
+/// However often it is waited for, a socket is registered once: the kernel's own list of what the selector watches holds
+/// the same entry, with the same events and the same token, before and after.
+#[cfg(target_os = "linux")]
+#[test]
+fn d11_a_socket_is_registered_once() {
+    use std::collections::BTreeSet;
+    use std::os::fd::AsRawFd;
+
+    /// Every selector's entry for a descriptor: what it watches for, and the token. A selector has several descriptors.
+    fn entries(fd: i32) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        for info in std::fs::read_dir("/proc/self/fdinfo").unwrap() {
+            let path = info.unwrap().path();
+            // Other tests open and close theirs.
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            for line in text.lines().filter(|line| line.starts_with("tfd:")) {
+                let mut words = line.split_whitespace().skip(1);
+                if words.next() == Some(&fd.to_string()) {
+                    found.insert(line.to_owned());
+                }
+            }
+        }
+        found
+    }
+
+    within_limit(|| {
+        for runtime in each_kind() {
+            let task = runtime.spawn(async {
+                let (mut client, mut server) = connected().await;
+                let echo = rt::spawn(async move {
+                    let mut byte = [0];
+                    while server.read_exact(&mut byte).await.is_ok() {
+                        server.write_all(&byte).await.unwrap();
+                    }
+                });
+                let mut before = BTreeSet::new();
+                for round in 0..2000 {
+                    client.write_all(b"x").await.unwrap();
+                    client.read_exact(&mut [0]).await.unwrap();
+                    if round == 0 {
+                        before = entries(client.as_raw_fd());
+                    }
+                }
+                let after = entries(client.as_raw_fd());
+                drop(client);
+                echo.await.unwrap();
+                (before, after)
+            });
+            let (before, after) = runtime.block_on(task).unwrap();
+            assert_eq!(before.len(), 1, "{before:?}");
+            assert_eq!(before, after);
+        }
+    });
+}
+
 /// A peer that resets while a large write waits: an error, promptly, and the runtime goes on.
 #[test]
 fn a_peer_that_resets_in_the_middle_of_a_write_is_an_error_of_that_write() {

@@ -271,3 +271,51 @@ fn timers_of_a_guest_seat_fire_after_block_on_returned() {
         }
     });
 }
+
+/// Each worker has timers of its own: those that it makes lie in its wheel, wherever they are dropped they leave nothing
+/// there, and they wake nobody. What many cores would cost each other with one wheel cannot be seen on a few.
+#[test]
+fn c1_workers_that_make_timers_do_not_share_a_wheel() {
+    const TIMERS: u32 = 50_000;
+    within_limit(|| {
+        let runtime = rt::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            // These polls are long.
+            .debug(false)
+            .build()
+            .unwrap();
+        let make = |worker: usize, number: usize| {
+            let body = move || async move {
+                for _ in 0..TIMERS {
+                    // As around each request of a server: created, polled, cancelled.
+                    let request = std::future::pending::<()>();
+                    let mut limit = pin!(timeout(Duration::from_secs(30), request));
+                    let polled = limit.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                    assert!(polled.is_pending());
+                }
+                let mut kept: Vec<_> = (0..=number).map(|_| Box::pin(sleep(DAY))).collect();
+                // All but one, which is nowhere then.
+                for timer in &mut kept[..number] {
+                    let polled = timer.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                    assert!(polled.is_pending());
+                }
+                kept
+            };
+            runtime.handle().spawn_pinned(worker, body).unwrap()
+        };
+        let unparks = runtime.metrics().unparks;
+        let both = (make(0, 30), make(1, 50));
+        let (first, second) = runtime.block_on(async { (both.0.await, both.1.await) });
+        let pending = |worker: usize| runtime.metrics().workers[worker].pending_timers;
+        assert_eq!((pending(0), pending(1)), (30, 50));
+        assert_eq!(runtime.metrics().pending_timers, 80);
+        // By a thread that is neither of them.
+        drop(first.unwrap());
+        assert_eq!((pending(0), pending(1)), (0, 50));
+        drop(second.unwrap());
+        assert_eq!(runtime.metrics().pending_timers, 0);
+        // Each worker for its task, this thread for both.
+        let unparks = runtime.metrics().unparks - unparks;
+        assert!(unparks <= 6, "{unparks} unparks");
+    });
+}

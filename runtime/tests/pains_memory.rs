@@ -1,0 +1,82 @@
+//! Debug mode keeps no history of tasks that are over: row G5 of the known pains of async runtimes. A binary with one test,
+//! since it measures the process.
+#![cfg(target_os = "linux")]
+
+use std::process;
+use std::thread;
+use std::time::Duration;
+
+use rt::runtime::Builder;
+use rt::task::yield_now;
+
+/// Of a history, each of these tasks would leave a hundred bytes or more: several times [`ROOM`].
+const TASKS: usize = 400_000;
+const ROOM: usize = 8 << 20;
+
+/// What the process has in memory.
+fn resident() -> usize {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap();
+    let mut lines = text.lines();
+    let size = lines.find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let kilobytes: usize = size.trim().trim_end_matches(" kB").parse().unwrap();
+    kilobytes << 10
+}
+
+/// Whether a thread of this name is there.
+fn is_running(name: &str) -> bool {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    tasks.flatten().any(|task| {
+        // It may end meanwhile.
+        let comm = std::fs::read_to_string(task.path().join("comm"));
+        comm.is_ok_and(|comm| comm.trim_end() == name)
+    })
+}
+
+#[test]
+fn g5_tasks_that_are_over_leave_nothing_in_debug_mode() {
+    thread::spawn(|| {
+        thread::sleep(Duration::from_secs(110));
+        eprintln!("the test of debug mode's memory did not end in time");
+        process::abort();
+    });
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .debug(true)
+        // Nothing is slow.
+        .slow_poll_threshold(Duration::from_secs(60))
+        .build()
+        .unwrap();
+    let run = |tasks: usize| {
+        for batch in 0..tasks / 1000 {
+            runtime.block_on(async {
+                let spawn = |number| {
+                    // One in ten has a name, and so a box for its rare parts.
+                    let builder = rt::task::Builder::new();
+                    let name = format!("{batch}.{number}");
+                    let builder = if number % 10 == 0 {
+                        builder.name(&name)
+                    } else {
+                        builder
+                    };
+                    builder.spawn(yield_now()).unwrap()
+                };
+                let tasks: Vec<_> = (0..1000).map(spawn).collect();
+                for task in tasks {
+                    task.await.unwrap();
+                }
+            });
+        }
+    };
+    // Lists, stacks and the allocator's own are as large as they get.
+    run(TASKS / 4);
+    // The names of functions are read once, as much as the program has.
+    while is_running("rt-reporter") {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let before = resident();
+    run(TASKS);
+    let grown = resident().saturating_sub(before);
+    assert!(grown < ROOM, "{grown} bytes more after {TASKS} tasks");
+    assert_eq!(runtime.metrics().live_tasks, 0);
+    assert!(runtime.dump().tasks.is_empty());
+}
