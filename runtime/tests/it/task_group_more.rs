@@ -1,49 +1,100 @@
 //! `TaskGroup` beyond the rows of `task_group.rs`: whose cancellation is whose, drops, shutdown, local sets, sizes.
 
 use std::convert::Infallible;
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
-use std::task::{Context, Waker};
-use std::time::Duration;
+use std::task::{Context, Poll, Waker};
 
-use rt::runtime::{Builder, UnhandledPanic};
+use futures_lite::future::Boxed;
+use rt::runtime::{Builder, Runtime, UnhandledPanic};
 use rt::sync::oneshot;
 use rt::task::group::{Cause, Refusal};
-use rt::task::{TaskGroup, cancelled, yield_now};
+use rt::task::{GroupError, TaskGroup, cancelled, yield_now};
 use rt::time::{sleep, timeout};
 
 use crate::support::within_limit;
 use crate::task_group::{BoxError, Drops, MS, asleep, errors, everywhere, runtime};
 
+/// A group whose body has failed, and which then waits for a child that nothing can end.
+struct CleansUp {
+    scope: Boxed<Result<(), GroupError<&'static str>>>,
+    body_failed: Arc<AtomicBool>,
+    drops: Drops,
+    /// Lets the child go on.
+    hold: mpsc::Sender<()>,
+    /// On which the child blocks its thread, in its poll: there nobody else is.
+    _elsewhere: Runtime,
+}
+
+impl CleansUp {
+    fn new() -> Self {
+        let elsewhere = runtime(1);
+        let handle = elsewhere.handle().clone();
+        let (hold, held) = mpsc::channel::<()>();
+        let (drops, body_failed) = (Drops::default(), Arc::new(AtomicBool::new(false)));
+        let (guard, failed) = (drops.guard(), body_failed.clone());
+        let scope = TaskGroup::scope(async move |group| {
+            let (blocks, is_blocking) = oneshot::channel();
+            {
+                let _entered = handle.enter();
+                group.spawn(async move {
+                    let _guard = guard;
+                    blocks.send(()).expect("the body waits");
+                    let _ = held.recv();
+                    pending::<Result<(), _>>().await
+                });
+            }
+            is_blocking.await.expect("it blocks");
+            failed.store(true, SeqCst);
+            Err("inner")
+        });
+        Self {
+            scope: Box::pin(scope),
+            body_failed,
+            drops,
+            hold,
+            _elsewhere: elsewhere,
+        }
+    }
+
+    /// Polls until its body has failed: from then on it is cleaning up.
+    async fn begin(&mut self) {
+        poll_fn(|cx| {
+            assert!(self.scope.as_mut().poll(cx).is_pending());
+            match self.body_failed.load(SeqCst) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+        .await;
+    }
+}
+
 #[test]
 fn an_outer_timeout_beats_an_inner_failure_that_is_still_cleaned_up() {
     everywhere(|| async {
-        let (hold, held) = mpsc::channel::<()>();
-        let drops = Drops::default();
-        let guard = drops.guard();
-        let (blocks, is_blocking) = oneshot::channel();
-        // A child that cannot be cancelled: it blocks in its poll, on a thread of its own.
-        let inner = TaskGroup::scope(async |group| {
-            group.spawn(async {
-                let _guard = guard;
-                rt::spawn_blocking(move || {
-                    blocks.send(()).expect("the body waits");
-                    let _ = held.recv();
-                })
-                .await
-                .expect("no panic");
-            });
-            is_blocking.await.expect("it blocks");
-            // A second child that is asked nothing and waits for the first to be dropped.
-            Err::<(), _>("inner")
-        });
+        let mut inner = CleansUp::new();
+        inner.begin().await;
+        let result = timeout(MS, inner.scope.as_mut()).await;
+        assert!(result.is_err(), "the outer timeout is what is seen");
+        assert_eq!(inner.drops.count(), 0, "the child was still there");
+        // It was that failure that waited.
+        drop(inner.hold);
+        let error = inner.scope.await.expect_err("the body failed");
+        assert_eq!(errors(&error), ["inner"]);
+        assert_eq!(inner.drops.count(), 1);
+
+        // As a child of another group, whose scope the timeout drops.
+        let mut inner = CleansUp::new();
+        inner.begin().await;
+        let (scope, drops) = (inner.scope, inner.drops.clone());
         let result = timeout(
-            Duration::ZERO,
+            MS,
             TaskGroup::<BoxError>::scope(async |group| {
                 group.spawn(async move {
-                    inner.await.map_err(|error| error.to_string())?;
+                    scope.await.map_err(|error| error.to_string())?;
                     Ok(())
                 });
                 pending::<()>().await;
@@ -51,8 +102,9 @@ fn an_outer_timeout_beats_an_inner_failure_that_is_still_cleaned_up() {
         )
         .await;
         assert!(result.is_err(), "the outer timeout is what is seen");
+        assert_eq!(drops.count(), 0, "the child was still there");
+        drop(inner.hold);
         drops.reach(1).await;
-        drop(hold);
     });
 }
 
