@@ -3,9 +3,9 @@
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Waker};
-use std::thread::{self};
+use std::thread;
 use std::time::{Duration, Instant as RealInstant};
 
 use rt::internals::time::{Clock, Outcome, Timer, Timers};
@@ -32,6 +32,8 @@ struct Owner {
     timers: Arc<Timers>,
     stop: Arc<AtomicBool>,
     unparks: Arc<AtomicUsize>,
+    /// Until when it sleeps, or has just begun to: what it has published to the timers by then.
+    asleep_until: Arc<Mutex<Option<RealInstant>>>,
     thread: Option<thread::JoinHandle<usize>>,
 }
 
@@ -39,13 +41,17 @@ impl Owner {
     fn new() -> Owner {
         let (give, take) = mpsc::channel::<Arc<Timers>>();
         let stop = Arc::new(AtomicBool::new(false));
-        let stopped = stop.clone();
+        let asleep_until = Arc::new(Mutex::new(None));
+        let (stopped, sleeps_until) = (stop.clone(), asleep_until.clone());
         let owner = thread::spawn(move || {
             let timers = take.recv().unwrap();
             let mut fired = 0;
             while !stopped.load(SeqCst) {
+                *sleeps_until.lock().unwrap() = None;
                 fired += timers.expire(RealInstant::now());
-                match timers.before_park() {
+                let until = timers.before_park();
+                *sleeps_until.lock().unwrap() = until;
+                match until {
                     None => thread::park(),
                     Some(until) => {
                         thread::park_timeout(until.saturating_duration_since(RealInstant::now()));
@@ -69,6 +75,7 @@ impl Owner {
             timers,
             stop,
             unparks,
+            asleep_until,
             thread: Some(owner),
         }
     }
@@ -140,8 +147,16 @@ fn an_earlier_deadline_wakes_a_sleeping_owner() {
             let deadline = Instant::now() + Duration::from_micros(200);
             wait(&owner.timers, timer.as_mut(), deadline);
         }
-        // Later deadlines need nobody's attention.
-        thread::sleep(Duration::from_millis(20));
+        // Later deadlines need nobody's attention, once it sleeps for the sake of the far one.
+        let long_sleep = RealInstant::now() + Duration::from_secs(1800);
+        while owner
+            .asleep_until
+            .lock()
+            .unwrap()
+            .is_none_or(|until| until < long_sleep)
+        {
+            thread::yield_now();
+        }
         let before = owner.unparks.load(SeqCst);
         for _ in 0..1000 {
             let mut timer = Box::pin(Timer::new());
