@@ -5,7 +5,8 @@
 //! nothing and only the fences of the protocol do. A task that is left lying shows as a deadlock.
 //!
 //! Seen to fail: without the fence of `claim`, and without that of `rest` (every model); without that of
-//! `stop_searching` (`the_last_searcher_wakes_another`).
+//! `stop_searching` (`the_last_searcher_wakes_another`); with the search handed on after the event
+//! (`claim_against_an_event_that_keeps_the_claimed`).
 #![cfg(rt_loom)]
 
 use std::collections::VecDeque;
@@ -102,6 +103,22 @@ impl Runtime {
         }
     }
 
+    fn hand_search_on(&self, worker: usize) {
+        if self.idle.stop_searching(worker) && self.look() {
+            self.notify();
+        }
+    }
+
+    /// The waker of an event. If they meet, it keeps its thread until task 1 has run.
+    fn attend(&self) {
+        if let Some(meeting) = &self.meeting {
+            let mut met = self.met.lock();
+            while !*met {
+                met = meeting.wait(met);
+            }
+        }
+    }
+
     fn is_closed(&self) -> bool {
         self.left.load(Relaxed) == 0
     }
@@ -129,16 +146,20 @@ impl Runtime {
             if event || !self.is_closed() {
                 self.parks[worker].park(None);
             }
-            let claimed = self.idle.wake(worker);
-            // What is this worker's own comes first.
-            let own = event && self.event.load(Relaxed);
-            if own {
+            let mut claimed = self.idle.wake(worker);
+            // What is this worker's own comes first, and somebody else searches then.
+            if event && self.event.load(Relaxed) {
                 event = false;
+                if claimed {
+                    claimed = false;
+                    self.hand_search_on(worker);
+                }
+                self.attend();
             }
             let over = self.is_closed() && !event;
-            searching = claimed && !own && !over;
-            if claimed && !searching && self.idle.stop_searching(worker) && self.look() {
-                self.notify();
+            searching = claimed && !over;
+            if claimed && over {
+                self.hand_search_on(worker);
             }
             if over {
                 return;
@@ -214,8 +235,18 @@ fn the_last_searcher_wakes_another() {
 /// A worker is claimed at the moment when an event of its own wakes it: it attends to that, and hands the search on.
 #[test]
 fn claim_against_an_event_of_the_claimed() {
-    check(2, || {
-        let runtime = Runtime::new(2, 1);
+    claimed_with_an_event(|| None, 0);
+}
+
+/// The same with a foreign waker that keeps the thread until the task has run: the search is handed on before.
+#[test]
+fn claim_against_an_event_that_keeps_the_claimed() {
+    claimed_with_an_event(|| Some(Condvar::new()), 1);
+}
+
+fn claimed_with_an_event(meeting: fn() -> Option<Condvar>, task: u32) {
+    check(2, move || {
+        let runtime = Runtime::with(2, 1, meeting());
         let threads: Vec<_> = (0..2)
             .map(|worker| {
                 let runtime = runtime.clone();
@@ -224,7 +255,7 @@ fn claim_against_an_event_of_the_claimed() {
             .collect();
         runtime.event.store(true, Relaxed);
         runtime.parks[0].unpark(|| ());
-        runtime.inject(0);
+        runtime.inject(task);
         for thread in threads {
             thread.join().unwrap();
         }
