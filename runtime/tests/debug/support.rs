@@ -1,30 +1,14 @@
 //! What the tests of debug mode share: a watchdog, and a place where reports arrive.
 
-use std::panic::Location;
-use std::process;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::thread;
+use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use rt::runtime::{Builder, Report, ReportKind};
 
-/// Runs a test body on a thread of its own and ends the process if it takes more than 60 seconds.
-#[track_caller]
-pub(crate) fn within_limit(body: impl FnOnce() + Send + 'static) {
-    let site = Location::caller();
-    let (done, ended) = mpsc::channel();
-    let runner = thread::spawn(move || {
-        body();
-        let _ = done.send(());
-    });
-    if ended.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
-        eprintln!("the test at {site} did not end within 60 seconds");
-        process::abort();
-    }
-    if let Err(payload) = runner.join() {
-        std::panic::resume_unwind(payload);
-    }
-}
+#[path = "../watchdog/mod.rs"]
+mod watchdog;
+
+pub(crate) use self::watchdog::within_limit;
 
 /// Reports of one runtime, as they come.
 pub(crate) struct Reports(Receiver<Report>);

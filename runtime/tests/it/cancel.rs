@@ -11,8 +11,7 @@ use rt::runtime::{Builder, Runtime};
 use rt::task::{LocalSet, all_tasks, cancelled, is_cancelled, spawn_local, yield_now};
 use rt::time::{Instant, sleep, timeout};
 
-use crate::limit::Limit;
-use crate::support::within_limit;
+use crate::support::{Limit, within_limit};
 
 const MS: Duration = Duration::from_millis(1);
 const LONG: Duration = Duration::from_secs(3600);

@@ -14,7 +14,7 @@ use rt::{
     for_each_concurrent, map_concurrent, map_concurrent_unordered, spawn, try_for_each_concurrent,
 };
 
-use crate::limit::Limit;
+use crate::support::Limit;
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)

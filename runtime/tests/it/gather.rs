@@ -14,7 +14,7 @@ use rt::task::{JoinError, JoinHandle, consume_budget, yield_now};
 use rt::time::{Instant, sleep, timeout};
 use rt::{ReturnWhen, as_completed, gather, shield, spawn, try_gather, wait, wait_until};
 
-use crate::limit::Limit;
+use crate::support::Limit;
 
 const HOUR: Duration = Duration::from_secs(3600);
 

@@ -18,7 +18,7 @@ use rt::hyper::{Executor, Timer};
 use rt::net::{TcpListener, TcpStream};
 use rt::time::Instant;
 
-use crate::limit::Limit;
+use crate::support::Limit;
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rt::task::{consume_budget, yield_now};
 use rt::time::{Instant, sleep};
 
-use crate::limit::Limit;
+use crate::support::Limit;
 
 #[rt::test]
 async fn outputs_come_as_a_tuple() {

@@ -6,8 +6,7 @@ use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
 
-use crate::limit::Limit;
-use crate::support::within_limit;
+use crate::support::{Limit, within_limit};
 
 #[rt::main]
 async fn by_default() -> thread::ThreadId {

@@ -16,7 +16,6 @@ mod hyper;
 mod join_macro;
 mod join_set;
 mod join_set_runtime;
-mod limit;
 mod limiter;
 mod local;
 mod local_runtime;

@@ -14,7 +14,7 @@ use rt::sync::{Mutex, Notify, RwLock, Semaphore, broadcast, mpsc, oneshot, watch
 use rt::task::JoinSet;
 use rt::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
-use crate::limit::Limit;
+use crate::support::Limit;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 

@@ -14,7 +14,7 @@ use rt::task::coop::has_budget_remaining;
 use rt::task::{consume_budget, yield_now};
 use rt::time::{Instant, sleep};
 
-use crate::limit::Limit;
+use crate::support::Limit;
 
 /// A future that notes when it is polled and dropped, and is ready at the given poll.
 struct Noted<'a> {

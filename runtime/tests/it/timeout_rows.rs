@@ -13,7 +13,7 @@ use rt::task::{TaskGroup, cancelled, yield_now};
 use rt::time::error::{Elapsed, RescheduleError};
 use rt::time::{Instant, TimeoutHandle, sleep, timeout, timeout_at, timeout_at_with, timeout_with};
 
-use crate::limit::Limit;
+use crate::support::Limit;
 
 const MS: Duration = Duration::from_millis(1);
 const LONG: Duration = Duration::from_secs(3600);

@@ -15,7 +15,7 @@ use std::time::Duration;
 use rt::task::{JoinSet, yield_now};
 use rt::time::{Instant, sleep, timeout, timeout_at};
 
-use crate::limit::Limit;
+use crate::support::Limit;
 
 const MS: Duration = Duration::from_millis(1);
 

@@ -9,16 +9,12 @@ use std::future::Future;
 use std::io;
 use std::mem::MaybeUninit;
 use std::ops::Range;
-use std::panic::Location;
 use std::pin::pin;
-use std::process;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
 use std::thread;
-use std::time::Duration;
 
 use futures_lite::future::block_on;
 use rustix::process::{Signal as Number, getpid, kill_process};
@@ -26,22 +22,10 @@ use rustix::process::{Signal as Number, getpid, kill_process};
 use rt::signal::ctrl_c;
 use rt::signal::unix::{SignalKind, signal};
 
-#[track_caller]
-fn limited(body: impl FnOnce() + Send + 'static) {
-    let site = Location::caller();
-    let (done, end) = channel();
-    let runner = thread::spawn(move || {
-        body();
-        let _ = done.send(());
-    });
-    if end.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
-        eprintln!("the test at {site} did not end within 60 seconds");
-        process::abort();
-    }
-    if let Err(panic) = runner.join() {
-        std::panic::resume_unwind(panic);
-    }
-}
+#[path = "../watchdog/mod.rs"]
+mod watchdog;
+
+use self::watchdog::within_limit;
 
 fn raise(number: Number) {
     kill_process(getpid(), number).expect("a signal to ourselves");
@@ -54,7 +38,7 @@ fn poll_now<F: Future + Unpin>(future: &mut F) -> std::task::Poll<F::Output> {
 
 #[test]
 fn ctrl_c_counts_from_the_call() {
-    limited(|| {
+    within_limit(|| {
         let first = ctrl_c();
         raise(Number::INT);
         block_on(first).expect("a handler");
@@ -69,7 +53,7 @@ fn ctrl_c_counts_from_the_call() {
 
 #[test]
 fn every_listener_sees_every_signal() {
-    limited(|| {
+    within_limit(|| {
         let kind = SignalKind::user_defined1();
         let mut listeners: Vec<_> = (0..3).map(|_| signal(kind).expect("a handler")).collect();
         for _ in 0..100 {
@@ -89,7 +73,7 @@ fn every_listener_sees_every_signal() {
 
 #[test]
 fn signals_in_a_burst_are_seen_at_least_once_more() {
-    limited(|| {
+    within_limit(|| {
         let mut listener = signal(SignalKind::user_defined2()).expect("a handler");
         let raiser = thread::spawn(|| {
             for _ in 0..1_000 {
@@ -111,7 +95,7 @@ fn signals_in_a_burst_are_seen_at_least_once_more() {
 #[test]
 fn a_foreign_handler_still_runs() {
     static RAN: AtomicUsize = AtomicUsize::new(0);
-    limited(|| {
+    within_limit(|| {
         let number = SignalKind::hangup().as_raw_value();
         // SAFETY: the action does one atomic operation.
         unsafe {
@@ -158,7 +142,7 @@ fn j3_handlers_run_on_the_alternate_stack_and_the_old_one_too() {
         SEEN.store(ptr::from_ref(&here).addr(), SeqCst);
     }
 
-    limited(|| {
+    within_limit(|| {
         let number = SignalKind::child().as_raw_value();
         // SAFETY: the handler stores a number.
         let before = unsafe { libc::signal(number, old as *const () as usize) };
@@ -178,7 +162,7 @@ fn j3_handlers_run_on_the_alternate_stack_and_the_old_one_too() {
 
 #[test]
 fn j3_a_handler_that_others_had_before_stays_as_it_is() {
-    limited(|| {
+    within_limit(|| {
         let number = SignalKind::alarm().as_raw_value();
         // SAFETY: the action does nothing.
         unsafe { signal_hook_registry::register(number, || ()) }.expect("a handler");
@@ -201,7 +185,7 @@ fn a_dead_or_panicking_executor_disturbs_nobody() {
     /// Whose listener is never polled again, nor dropped.
     struct Task(Mutex<Option<rt::signal::unix::Signal>>);
 
-    limited(|| {
+    within_limit(|| {
         let kind = SignalKind::window_change();
         let waker = Waker::from(Arc::new(Dead));
         let mut dead = signal(kind).expect("a handler");
@@ -231,7 +215,7 @@ fn a_dead_or_panicking_executor_disturbs_nobody() {
 
 #[test]
 fn the_signal_stays_handled_without_listeners() {
-    limited(|| {
+    within_limit(|| {
         drop(signal(SignalKind::terminate()).expect("a handler"));
         // By default this would end the process.
         raise(Number::TERM);
@@ -243,7 +227,7 @@ fn the_signal_stays_handled_without_listeners() {
 
 #[test]
 fn a_dropped_recv_loses_nothing() {
-    limited(|| {
+    within_limit(|| {
         let mut listener = signal(SignalKind::quit()).expect("a handler");
         assert!(poll_now(&mut listener.recv()).is_pending());
         raise(Number::QUIT);

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use rt::task::yield_now;
 
-use crate::limit::Limit;
+use crate::support::Limit;
 
 #[rt::test]
 async fn names_of_the_user_and_names_of_the_macro_are_different() {
