@@ -18,6 +18,7 @@ use rt::internals::blocking::BlockingPriority;
 use rt::internals::blocking::tickets::{
     AfterFailure, Entry, Idler, Limits, Next, Submitted, Tickets,
 };
+use rt_loom_tests::model::model;
 use rt_sync::primitive::{Arc, Condvar, Mutex};
 
 const LONG: Duration = Duration::from_secs(100_000);
@@ -145,12 +146,6 @@ impl Pool {
         let counts = self.tickets.snapshot();
         assert_eq!((counts.threads, counts.idle, counts.waiting), (0, 0, 0));
     }
-}
-
-fn model(bound: usize, body: impl Fn() + Send + Sync + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(bound);
-    model.check(body);
 }
 
 /// A job comes while the only thread is about to go idle, is idle, or ends: it runs all the same, on that thread or on

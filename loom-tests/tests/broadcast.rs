@@ -14,15 +14,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use loom::future::block_on;
 use loom::thread;
 
+use rt_loom_tests::model::model;
 use rt_sync::broadcast::error::{RecvError, TryRecvError};
 use rt_sync::broadcast::{Receiver, channel};
-
-fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(preemptions);
-    model.max_branches = 20_000;
-    model.check(body);
-}
 
 /// Counts what is alive of it.
 #[derive(Debug)]

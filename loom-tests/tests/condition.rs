@@ -9,15 +9,10 @@ use std::task::{Context, Waker};
 use loom::future::block_on;
 use loom::thread;
 
+use rt_loom_tests::model::model;
 use rt_sync::condition::Condition;
 use rt_sync::mutex::Mutex;
 use rt_sync::primitive::Arc;
-
-fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(preemptions);
-    model.check(body);
-}
 
 /// Who changes the value under the lock and notifies after it reaches a waiter that released the lock for its wait.
 #[test]

@@ -9,15 +9,10 @@ use std::task::{Context, Waker};
 use loom::future::block_on;
 use loom::thread;
 
+use rt_loom_tests::model::model;
 use rt_sync::event::Event;
 use rt_sync::primitive::Arc;
 use rt_sync::primitive::atomic::{AtomicUsize, Ordering::Relaxed};
-
-fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(preemptions);
-    model.check(body);
-}
 
 /// The event is set while a waiter gets in line: it goes on, and sees what was done before.
 #[test]

@@ -11,42 +11,14 @@
 
 use std::pin::pin;
 use std::sync::Arc as StdArc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 
 use loom::future::block_on;
 use loom::thread;
 
+use rt_loom_tests::model::{Probe, model};
 use rt_sync::mpsc::error::{SendError, TryRecvError};
 use rt_sync::mpsc::{channel, unbounded_channel};
-
-fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(preemptions);
-    model.check(body);
-}
-
-/// Counts wakes; its `Arc` counts the wakers.
-#[derive(Default)]
-struct Probe(AtomicUsize);
-
-impl Wake for Probe {
-    fn wake(self: StdArc<Self>) {
-        self.0.fetch_add(1, SeqCst);
-    }
-}
-
-impl Probe {
-    fn new() -> (StdArc<Self>, Waker) {
-        let probe = StdArc::new(Self::default());
-        let waker = Waker::from(probe.clone());
-        (probe, waker)
-    }
-
-    fn wakes(&self) -> usize {
-        self.0.load(SeqCst)
-    }
-}
 
 /// Two senders, one slot: whatever the order, both values come out, and then the end.
 #[test]

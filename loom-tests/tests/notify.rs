@@ -9,38 +9,15 @@
 
 use std::pin::pin;
 use std::sync::Arc as StdArc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Waker};
 
 use loom::future::block_on;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize as Modelled, Ordering::Relaxed};
 use loom::thread;
 
+use rt_loom_tests::model::{Probe, model};
 use rt_sync::notify::Notify;
-
-fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(preemptions);
-    model.max_branches = 20_000;
-    model.check(body);
-}
-
-/// Counts wakes; its `Arc` counts the wakers.
-#[derive(Default)]
-struct Probe(AtomicUsize);
-
-impl Wake for Probe {
-    fn wake(self: StdArc<Self>) {
-        self.0.fetch_add(1, SeqCst);
-    }
-}
-
-fn probe() -> (StdArc<Probe>, Waker) {
-    let probe = StdArc::new(Probe::default());
-    let waker = Waker::from(probe.clone());
-    (probe, waker)
-}
 
 fn is_ready<F: Future>(future: std::pin::Pin<&mut F>) -> bool {
     future
@@ -142,8 +119,8 @@ fn drop_against_one_last_and_all() {
     for with in 0..3 {
         model(2, move || {
             let notify = Arc::new(Notify::new());
-            let (first, first_waker) = probe();
-            let (second, second_waker) = probe();
+            let (first, first_waker) = Probe::new();
+            let (second, second_waker) = Probe::new();
             let mut dropped = Box::pin(notify.notified());
             let mut stays = Box::pin(notify.notified());
             let mut join = |dropped_joins: bool| {
@@ -169,8 +146,8 @@ fn drop_against_one_last_and_all() {
             drop(dropped);
             notifying.join().unwrap();
             assert!(is_ready(stays.as_mut()));
-            assert_eq!(second.0.load(SeqCst), 1);
-            assert!(first.0.load(SeqCst) <= 1);
+            assert_eq!(second.wakes(), 1);
+            assert!(first.wakes() <= 1);
             assert!(!is_ready(pin!(notify.notified())));
             drop((first_waker, second_waker));
             assert_eq!(StdArc::strong_count(&first), 1);
@@ -185,8 +162,8 @@ fn a_change_of_waker_against_one_and_all() {
     for all in [false, true] {
         model(3, move || {
             let notify = Arc::new(Notify::new());
-            let (old, old_waker) = probe();
-            let (new, new_waker) = probe();
+            let (old, old_waker) = Probe::new();
+            let (new, new_waker) = Probe::new();
             let mut future = pin!(notify.notified());
             let mut poll = |waker| future.as_mut().poll(&mut Context::from_waker(waker));
             assert!(poll(&old_waker).is_pending());
@@ -200,9 +177,9 @@ fn a_change_of_waker_against_one_and_all() {
             });
             let seen = poll(&new_waker).is_ready();
             notifying.join().unwrap();
-            assert!(seen || new.0.load(SeqCst) == 1);
+            assert!(seen || new.wakes() == 1);
             assert!(poll(&new_waker).is_ready());
-            assert!(old.0.load(SeqCst) + new.0.load(SeqCst) <= 1);
+            assert!(old.wakes() + new.wakes() <= 1);
             drop((old_waker, new_waker));
             assert_eq!(StdArc::strong_count(&old), 1);
             assert_eq!(StdArc::strong_count(&new), 1);
@@ -247,7 +224,7 @@ fn two_notifications_against_a_later_poll() {
             other.notify_one();
         });
         // With another waker, so that the lock is taken.
-        let (_probe, waker) = probe();
+        let (_probe, waker) = Probe::new();
         if waiting
             .as_mut()
             .poll(&mut Context::from_waker(&waker))

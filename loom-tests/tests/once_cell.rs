@@ -13,15 +13,9 @@ use loom::future::block_on;
 use loom::sync::Arc;
 use loom::thread;
 
+use rt_loom_tests::model::model;
 use rt_sync::once_cell::OnceCell;
 use rt_sync::set_once::SetOnce;
-
-fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(preemptions);
-    model.max_branches = 20_000;
-    model.check(body);
-}
 
 /// Two make the value at the same time: one of them does, and both get that one.
 #[test]

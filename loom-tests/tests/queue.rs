@@ -9,36 +9,14 @@
 #![cfg(rt_loom)]
 
 use std::sync::Arc as StdArc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 
 use loom::future::block_on;
 use loom::thread;
 
+use rt_loom_tests::model::{Probe, model};
 use rt_sync::primitive::Arc;
 use rt_sync::queue::{Queue, QueueShutDown, Shutdown};
-
-fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(preemptions);
-    model.check(body);
-}
-
-/// Counts wakes; its `Arc` counts the wakers.
-#[derive(Default)]
-struct Probe(AtomicUsize);
-
-impl Wake for Probe {
-    fn wake(self: StdArc<Self>) {
-        self.0.fetch_add(1, SeqCst);
-    }
-}
-
-fn probe() -> (StdArc<Probe>, Waker) {
-    let probe = StdArc::<Probe>::default();
-    let waker = Waker::from(probe.clone());
-    (probe, waker)
-}
 
 /// A put against a get that waits: the item arrives, whichever comes first.
 #[test]
@@ -62,8 +40,8 @@ fn put_against_get() {
 fn put_against_a_cancelled_get() {
     model(3, || {
         let queue = Arc::new(Queue::unbounded());
-        let (first_probe, first_waker) = probe();
-        let (second_probe, second_waker) = probe();
+        let (first_probe, first_waker) = Probe::new();
+        let (second_probe, second_waker) = Probe::new();
         let mut first = Box::pin(queue.get());
         let mut second = Box::pin(queue.get());
         let mut cx = Context::from_waker(&second_waker);
@@ -78,11 +56,11 @@ fn put_against_a_cancelled_get() {
         let putter = thread::spawn(move || other.try_put(1).unwrap());
         drop(first);
         putter.join().unwrap();
-        assert_eq!(second_probe.0.load(SeqCst), 1);
+        assert_eq!(second_probe.wakes(), 1);
         assert_eq!(second.as_mut().poll(&mut cx), Poll::Ready(Ok(1)));
         drop(second);
         drop((first_waker, second_waker));
-        assert!(first_probe.0.load(SeqCst) <= 1);
+        assert!(first_probe.wakes() <= 1);
         assert_eq!(StdArc::strong_count(&first_probe), 1);
         assert_eq!(StdArc::strong_count(&second_probe), 1);
         assert!(queue.is_empty());
@@ -96,7 +74,7 @@ fn get_against_a_cancelled_put() {
     model(3, || {
         let queue = Arc::new(Queue::new(1));
         queue.try_put(1).unwrap();
-        let (second_probe, second_waker) = probe();
+        let (second_probe, second_waker) = Probe::new();
         let mut first = Box::pin(queue.put(2));
         let mut second = Box::pin(queue.put(3));
         let mut cx = Context::from_waker(&second_waker);
@@ -111,7 +89,7 @@ fn get_against_a_cancelled_put() {
         let getter = thread::spawn(move || assert_eq!(other.try_get(), Ok(1)));
         drop(first);
         getter.join().unwrap();
-        assert_eq!(second_probe.0.load(SeqCst), 1);
+        assert_eq!(second_probe.wakes(), 1);
         assert_eq!(second.as_mut().poll(&mut cx), Poll::Ready(Ok(())));
         assert_eq!(queue.try_get(), Ok(3));
         assert!(queue.try_get().is_err());
@@ -218,8 +196,8 @@ fn immediate_shutdown_against_get_put_and_join() {
 fn a_new_waker_against_put() {
     model(3, || {
         let queue = Arc::new(Queue::unbounded());
-        let (old, old_waker) = probe();
-        let (new, new_waker) = probe();
+        let (old, old_waker) = Probe::new();
+        let (new, new_waker) = Probe::new();
         let mut get = Box::pin(queue.get());
         assert!(
             get.as_mut()
@@ -230,7 +208,7 @@ fn a_new_waker_against_put() {
         let putter = thread::spawn(move || other.try_put(1).unwrap());
         let seen = get.as_mut().poll(&mut Context::from_waker(&new_waker));
         putter.join().unwrap();
-        assert!(seen.is_ready() || new.0.load(SeqCst) == 1);
+        assert!(seen.is_ready() || new.wakes() == 1);
         drop(get);
         drop((old_waker, new_waker));
         assert_eq!(StdArc::strong_count(&old), 1);

@@ -17,6 +17,7 @@ use loom::thread;
 
 use rt_io::driver::readiness::{Direction, Key, Readiness, Seen};
 use rt_io::driver::{Interest, Ready};
+use rt_loom_tests::model::model;
 use rt_sync::primitive::Arc;
 use rt_sync::primitive::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -92,12 +93,6 @@ impl Source {
         let mut key = None;
         poll_fn(|cx| self.poll_wait(cx, &mut key, Interest::READABLE)).await
     }
-}
-
-fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(preemptions);
-    model.check(body);
 }
 
 /// Race 2 of the module head: the event comes while the task parks.

@@ -16,14 +16,9 @@ use loom::cell::UnsafeCell;
 use loom::future::block_on;
 use loom::thread;
 
+use rt_loom_tests::model::model;
 use rt_sync::primitive::Arc;
 use rt_sync::rwlock::RwLock;
-
-fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(preemptions);
-    model.check(body);
-}
 
 /// loom's cell, which may be read by several at a time.
 struct Cell(UnsafeCell<usize>);

@@ -11,36 +11,15 @@
 use std::pin::pin;
 use std::sync::Arc as StdArc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll};
 
 use loom::future::block_on;
 use loom::thread;
 
+use rt_loom_tests::model::{Probe, model};
 use rt_sync::primitive::Arc;
 use rt_sync::primitive::atomic::{AtomicUsize as ModelUsize, Ordering::Relaxed};
 use rt_sync::semaphore::{Semaphore, TryAcquireError};
-
-fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(preemptions);
-    model.check(body);
-}
-
-/// Counts wakes; its `Arc` counts the wakers.
-#[derive(Default)]
-struct Probe(AtomicUsize);
-
-impl Wake for Probe {
-    fn wake(self: StdArc<Self>) {
-        self.0.fetch_add(1, SeqCst);
-    }
-}
-
-fn probe() -> (StdArc<Probe>, Waker) {
-    let probe = StdArc::new(Probe::default());
-    let waker = Waker::from(probe.clone());
-    (probe, waker)
-}
 
 /// A permit is returned while somebody gets in line for it: it is seen, or granted. Steps 1 and 2 of the module head.
 #[test]
@@ -67,7 +46,7 @@ fn acquire_against_release() {
 fn grant_against_cancel() {
     model(3, || {
         let semaphore = Arc::new(Semaphore::new(0));
-        let (probe, waker) = probe();
+        let (probe, waker) = Probe::new();
         let mut waiter = Box::pin(semaphore.acquire());
         let mut cx = Context::from_waker(&waker);
         assert!(waiter.as_mut().poll(&mut cx).is_pending());
@@ -86,8 +65,8 @@ fn grant_against_cancel() {
 fn grant_against_cancel_serves_the_next() {
     model(3, || {
         let semaphore = Arc::new(Semaphore::new(0));
-        let (first, waker) = probe();
-        let (second, second_waker) = probe();
+        let (first, waker) = Probe::new();
+        let (second, second_waker) = Probe::new();
         let mut goes = Box::pin(semaphore.acquire());
         assert!(
             goes.as_mut()
@@ -101,8 +80,8 @@ fn grant_against_cancel_serves_the_next() {
         let releaser = thread::spawn(move || other.add_permits(1));
         drop(goes);
         releaser.join().unwrap();
-        assert_eq!(second.0.load(SeqCst), 1);
-        assert!(first.0.load(SeqCst) <= 1);
+        assert_eq!(second.wakes(), 1);
+        assert!(first.wakes() <= 1);
         assert!(matches!(stays.as_mut().poll(&mut cx), Poll::Ready(Ok(_))));
         assert_eq!(semaphore.available_permits(), 1);
     });
@@ -113,8 +92,8 @@ fn grant_against_cancel_serves_the_next() {
 fn grant_against_another_waker() {
     model(3, || {
         let semaphore = Arc::new(Semaphore::new(0));
-        let (old, old_waker) = probe();
-        let (new, new_waker) = probe();
+        let (old, old_waker) = Probe::new();
+        let (new, new_waker) = Probe::new();
         let mut waiter = Box::pin(semaphore.acquire());
         let mut cx = Context::from_waker(&old_waker);
         assert!(waiter.as_mut().poll(&mut cx).is_pending());
@@ -125,7 +104,7 @@ fn grant_against_another_waker() {
             .poll(&mut Context::from_waker(&new_waker))
             .is_ready();
         releaser.join().unwrap();
-        assert!(seen || new.0.load(SeqCst) == 1);
+        assert!(seen || new.wakes() == 1);
         drop((waiter, old_waker, new_waker));
         assert_eq!(semaphore.available_permits(), 1);
         assert_eq!(StdArc::strong_count(&old), 1);
@@ -202,7 +181,7 @@ fn what_is_left_against_try_acquire() {
     model(3, move || {
         let semaphore = Arc::new(Semaphore::new(0));
         let written = Arc::new(ModelUsize::new(0));
-        let (_, waker) = probe();
+        let (_, waker) = Probe::new();
         let mut waiter = Box::pin(semaphore.acquire());
         let mut cx = Context::from_waker(&waker);
         assert!(waiter.as_mut().poll(&mut cx).is_pending());
@@ -232,8 +211,8 @@ fn what_is_left_against_try_acquire() {
 fn a_head_that_goes_against_release() {
     model(3, || {
         let semaphore = Arc::new(Semaphore::new(0));
-        let (_, waker) = probe();
-        let (few, few_waker) = probe();
+        let (_, waker) = Probe::new();
+        let (few, few_waker) = Probe::new();
         let mut many = Box::pin(semaphore.acquire_many(2));
         assert!(
             many.as_mut()
@@ -247,7 +226,7 @@ fn a_head_that_goes_against_release() {
         let releaser = thread::spawn(move || other.add_permits(1));
         drop(many);
         releaser.join().unwrap();
-        assert_eq!(few.0.load(SeqCst), 1);
+        assert_eq!(few.wakes(), 1);
         assert!(next.as_mut().poll(&mut cx).is_ready());
     });
 }
@@ -258,7 +237,7 @@ fn try_acquire_against_hand_over() {
     model(3, || {
         let semaphore = Arc::new(Semaphore::new(1));
         let held = semaphore.try_acquire().unwrap();
-        let (_, waker) = probe();
+        let (_, waker) = Probe::new();
         let mut waiter = pin!(semaphore.acquire());
         let mut cx = Context::from_waker(&waker);
         assert!(waiter.as_mut().poll(&mut cx).is_pending());
@@ -278,7 +257,7 @@ fn try_acquire_against_hand_over() {
 fn try_acquire_against_what_is_kept_for_the_head() {
     model(3, || {
         let semaphore = Arc::new(Semaphore::new(1));
-        let (_, waker) = probe();
+        let (_, waker) = Probe::new();
         let mut waiter = pin!(semaphore.acquire_many(2));
         let mut cx = Context::from_waker(&waker);
         assert!(waiter.as_mut().poll(&mut cx).is_pending());

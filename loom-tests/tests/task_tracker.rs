@@ -7,15 +7,10 @@
 use loom::future::block_on;
 use loom::thread;
 
+use rt_loom_tests::model::model;
 use rt_sync::primitive::Arc;
 use rt_sync::primitive::atomic::{AtomicUsize, Ordering::Relaxed};
 use rt_sync::task_tracker::TaskTracker;
-
-fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(preemptions);
-    model.check(body);
-}
 
 /// Two tasks end while `wait` gets in line: it goes on, and sees what both did.
 #[test]

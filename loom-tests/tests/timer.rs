@@ -11,13 +11,14 @@
 use std::pin::Pin;
 use std::sync::Arc as StdArc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use loom::thread;
 
 use rt::internals::time::{Clock, Outcome, Timer, Timers};
 use rt::time::Instant;
+use rt_loom_tests::model::Probe;
 use rt_sync::primitive::Arc;
 
 /// Who runs on the first thread, and so before the other one unless loom preempts it.
@@ -60,22 +61,6 @@ impl First {
                 (waiting.join().unwrap(), fired)
             }
         }
-    }
-}
-
-/// Counts wakes; its `Arc` counts the wakers.
-#[derive(Default)]
-struct Probe(AtomicUsize);
-
-impl Wake for Probe {
-    fn wake(self: StdArc<Self>) {
-        self.0.fetch_add(1, SeqCst);
-    }
-}
-
-impl Probe {
-    fn wakes(&self) -> usize {
-        self.0.load(SeqCst)
     }
 }
 

@@ -9,14 +9,8 @@ use std::task::{Context, Poll, Waker};
 use loom::future::block_on;
 use loom::thread;
 
+use rt_loom_tests::model::model;
 use rt_sync::watch::channel;
-
-fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(preemptions);
-    model.max_branches = 20_000;
-    model.check(body);
-}
 
 /// A receiver waits while a value is sent: it is told, and finds that value.
 #[test]
