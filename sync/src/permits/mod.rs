@@ -54,10 +54,12 @@ use crate::primitive::atomic::{
 use crate::primitive::{Mutex, MutexGuard};
 use crate::wake_batch::{self, WakeBatch, in_drop, keep_first, resume};
 
+mod future;
 mod guard;
 mod queue;
 mod wait;
 
+pub(crate) use self::future::lock_future;
 pub(crate) use self::guard::{leads_to, leads_to_mut, try_part, try_part_mut};
 use self::queue::{GRANTED, IDLE, Node, Queue, REFUSED, Served, WAITING};
 pub(crate) use self::wait::{Held, HeldOnly, PermitsRef, Wait};
