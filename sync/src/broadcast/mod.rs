@@ -56,6 +56,9 @@ pub use self::sender::{Closed, Sender, WeakSender};
 
 /// Makes a channel with room for `capacity` values, rounded up to a power of two.
 ///
+/// Receivers on several threads clone one value at the same time. So it must be `Sync` for the ends to be `Send`; a value that
+/// is not goes into an `Arc<Mutex<_>>`.
+///
 /// # Panics
 /// If `capacity` is 0 or more than `usize::MAX / 2`.
 ///
