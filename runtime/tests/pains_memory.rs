@@ -1,8 +1,8 @@
-//! Debug mode keeps no history of tasks that are over: row G5 of the known pains of async runtimes. A binary with one test,
+//! Debug mode keeps no history of tasks that are over: row G5 of the known pains of async runtimes. A binary of its own,
 //! since it measures the process.
 #![cfg(target_os = "linux")]
 
-use std::process;
+use std::process::{self, Command};
 use std::thread;
 use std::time::Duration;
 
@@ -79,4 +79,33 @@ fn g5_tasks_that_are_over_leave_nothing_in_debug_mode() {
     assert!(grown < ROOM, "{grown} bytes more after {TASKS} tasks");
     assert_eq!(runtime.metrics().live_tasks, 0);
     assert!(runtime.dump().tasks.is_empty());
+}
+
+/// The same in a process that takes a trace: it keeps the last events of each thread, and says how many it has dropped.
+#[test]
+fn g5_a_trace_keeps_the_last_events_only() {
+    let file = std::env::temp_dir().join(format!("rt-memory-{}.json", process::id()));
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "g5_tasks_that_are_over_leave_nothing_in_debug_mode",
+        ])
+        .env("RT_TRACE", &file)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let events = text.lines().count();
+    assert!((10_000..TASKS / 4).contains(&events), "{events} events");
+    let dropped: usize = text
+        .split("\"dropped events\":")
+        .skip(1)
+        .map(|rest| rest[..rest.find('}').unwrap()].parse::<usize>().unwrap())
+        .sum();
+    // Each task was polled twice.
+    assert!(
+        events + dropped > 2 * TASKS,
+        "{events} and {dropped} dropped"
+    );
 }

@@ -1,5 +1,5 @@
-//! Who is held up is helped by others: rows A2 and A5 of the known pains of async runtimes. A1 and A17, where somebody is
-//! told as well, are in `pains_debug.rs`.
+//! Who is held up is helped by others: rows A1, A2 and A5 of the known pains of async runtimes. What is told of
+//! who blocks (A1, A17) is in `pains_debug.rs`.
 
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rt::io::{AsyncReadExt, AsyncWriteExt};
 use rt::net::TcpStream;
-use rt::runtime::Builder;
+use rt::runtime::{Builder, Runtime};
 use rt::task::yield_now;
 
 use crate::machine::Machine;
@@ -24,6 +24,14 @@ fn pair() -> (std::net::TcpStream, std::net::TcpStream) {
     client.set_nodelay(true).unwrap();
     client.set_read_timeout(Some(LONG)).unwrap();
     (client, listener.accept().unwrap().0)
+}
+
+/// Whether so many workers sleep.
+fn asleep(runtime: &Runtime, number: usize) -> bool {
+    let workers = runtime.metrics().workers;
+    workers[..number]
+        .iter()
+        .all(|worker| worker.parked.is_some())
 }
 
 /// A small soak: sockets of all workers while at any time some of these are kept for up to 400 ms, by turns by all.
@@ -115,6 +123,67 @@ fn a2_no_selector_is_left_alone_while_tasks_block_at_random() {
     });
 }
 
+/// All workers sleep, and with them the monitor. One wakes up for a socket, and the task of that blocks for good: another
+/// socket and a timer of the same worker go on.
+#[test]
+fn a1_who_wakes_alone_and_blocks_holds_up_nobody() {
+    within_limit(|| {
+        let runtime = workers(4);
+        for worker in 0..4 {
+            let (mut first_client, first) = pair();
+            let (mut second_client, second) = pair();
+            let begun = runtime.handle().spawn_pinned(worker, || async move {
+                let mut cx = Context::from_waker(Waker::noop());
+                let [first, second] = [first, second].map(|socket| {
+                    let socket = TcpStream::from_std(socket).unwrap();
+                    assert!(socket.poll_read_ready(&mut cx).is_pending());
+                    socket
+                });
+                let mut timer = Box::pin(rt::time::sleep(300 * MS));
+                assert!(timer.as_mut().poll(&mut cx).is_pending());
+                (first, second, timer)
+            });
+            let begun = futures_lite::future::block_on(begun.unwrap());
+            let (mut first, mut second, timer) = begun.unwrap();
+            let (entered, blocks) = mpsc::channel();
+            let (release, released) = mpsc::channel::<()>();
+            let blocked = runtime.spawn(async move {
+                first.read_exact(&mut [0]).await.unwrap();
+                entered.send(()).unwrap();
+                let _ = released.recv();
+            });
+            let echo = runtime.spawn(async move {
+                let mut byte = [0];
+                while second.read_exact(&mut byte).await.is_ok() {
+                    second.write_all(&byte).await.unwrap();
+                }
+            });
+            let (fired, fires) = mpsc::channel();
+            let waits = runtime.spawn(async move {
+                timer.await;
+                fired.send(()).unwrap();
+            });
+            eventually("all workers sleep", || asleep(&runtime, 4));
+            // And the monitor, which looks around for 20 ms more.
+            thread::sleep(100 * MS);
+            first_client.write_all(b"x").unwrap();
+            blocks.recv_timeout(LONG).expect("it wakes up");
+            for _ in 0..20 {
+                second_client.write_all(b"x").unwrap();
+                second_client.read_exact(&mut [0]).expect("an echo");
+            }
+            fires.recv_timeout(LONG / 2).expect("the timer fires");
+            assert!(!blocked.is_finished());
+            drop((release, second_client));
+            runtime.block_on(async {
+                for task in [blocked, echo, waits] {
+                    task.await.unwrap();
+                }
+            });
+        }
+    });
+}
+
 /// A worker that was woken to search, and whose thread a foreign waker keeps before it gets to it, searches for nobody, and
 /// what it has found by then is for others: whatever comes in is polled by them.
 #[test]
@@ -128,10 +197,6 @@ fn a5_a_searcher_that_is_stuck_does_not_silence_the_others() {
             self.entered.send(()).unwrap();
             let _ = self.release.lock().unwrap().recv_timeout(LONG);
         }
-    }
-    fn asleep(runtime: &rt::runtime::Runtime) -> bool {
-        let workers = runtime.metrics().workers;
-        workers[..3].iter().all(|worker| worker.parked.is_some())
     }
     within_limit(|| {
         let runtime = workers(3);
@@ -163,7 +228,7 @@ fn a5_a_searcher_that_is_stuck_does_not_silence_the_others() {
                 let due = Instant::now() + 5 * MS + round * MS / 30;
                 let waits = futures_lite::future::block_on(waits).unwrap();
                 eventually("all workers sleep", || {
-                    asleep(&runtime) || timer && Instant::now() >= due - MS
+                    asleep(&runtime, 3) || timer && Instant::now() >= due - MS
                 });
                 // Both at once: the event, and a task from outside for which somebody is woken.
                 let (ran, runs) = mpsc::channel();
