@@ -22,4 +22,4 @@ pub use self::async_fd::{
     AsyncFd, AsyncFdReadyGuard, AsyncFdReadyMutGuard, AsyncFdRegisterError, TryIoError,
 };
 pub use self::driver::{Interest, Ready};
-pub use self::sys::thread;
+pub use self::sys::{fence, thread};

@@ -26,7 +26,7 @@ fn each_task_runs_once() {
             let (slot, over) = (slot.clone(), over.clone());
             thread::spawn(move || {
                 while !over.load(SeqCst) {
-                    match slot.take() {
+                    match slot.rescue() {
                         Some(task) => task.run(),
                         None => thread::yield_now(),
                     }

@@ -1,5 +1,7 @@
 //! What differs between operating systems and is not covered by mio.
 
+pub mod fence;
+
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod timerfd;
 #[cfg(any(target_os = "linux", target_os = "android"))]

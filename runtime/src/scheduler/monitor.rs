@@ -229,7 +229,7 @@ fn is_awake(seat: &Seat) -> bool {
 
 fn rescue(shared: &Shared, seat: &Seat, now: Instant) {
     seat.help(now);
-    if let Some(task) = seat.next.take() {
+    if let Some(task) = seat.next.rescue() {
         shared.inject(task);
     } else if (!seat.stealer.is_empty() || !shared.injector.is_empty()) && shared.idle.has_sleeper()
     {
