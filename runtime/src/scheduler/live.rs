@@ -22,7 +22,7 @@
 use std::fmt;
 use std::ptr::NonNull;
 
-use rt_sync::primitive::Mutex;
+use rt_sync::primitive::ShortMutex;
 use rt_sync::primitive::atomic::AtomicUsize;
 use rt_sync::primitive::atomic::Ordering::Relaxed;
 
@@ -33,7 +33,7 @@ const NOWHERE: u32 = u32::MAX;
 
 /// See the module head.
 pub struct LiveTasks {
-    list: Mutex<List>,
+    list: ShortMutex<List>,
     /// Written under the lock.
     count: AtomicUsize,
 }
@@ -57,7 +57,7 @@ impl LiveTasks {
             closed: false,
         };
         Self {
-            list: Mutex::new(list),
+            list: ShortMutex::new(list),
             count: AtomicUsize::new(0),
         }
     }

@@ -8,7 +8,7 @@ use crate::primitive::atomic::{
     AtomicBool, AtomicUsize,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
-use crate::primitive::{Arc, Mutex, MutexGuard};
+use crate::primitive::{Arc, ShortGuard, ShortMutex};
 use crate::wait_list::WaitList;
 use crate::wake_batch::{WakeBatch, contain, in_drop, keep_first, resume};
 
@@ -26,7 +26,7 @@ pub(super) const MAX_SLOTS: usize = usize::MAX >> 3;
 
 #[repr(C)]
 pub(super) struct Chan<T> {
-    state: Mutex<State<T>>,
+    state: ShortMutex<State<T>>,
     /// How many values were ever pushed (wraps). Written under the lock.
     sent: AtomicUsize,
     /// Written under the lock, once.
@@ -59,7 +59,7 @@ pub(super) struct State<T> {
     pub(super) waiters: Waiters,
 }
 
-pub(super) type Guard<'a, T> = MutexGuard<'a, State<T>>;
+pub(super) type Guard<'a, T> = ShortGuard<'a, State<T>>;
 
 /// What became of a wish for slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl<T> Chan<T> {
     /// A channel of so many slots, with one sender.
     pub(super) fn new(max: usize) -> Arc<Self> {
         Arc::new(Self {
-            state: Mutex::new(State {
+            state: ShortMutex::new(State {
                 queue: Queue::new(),
                 free: max,
                 known: 0,

@@ -8,6 +8,8 @@ pub use ::loom::sync::Arc;
 
 /// Locks, with the shape of those in `std.rs`.
 pub use self::lock::{Condvar, Mutex, MutexGuard};
+/// A model cannot tell how a lock waits.
+pub use self::lock::{Mutex as ShortMutex, MutexGuard as ShortGuard};
 
 /// Atomic integers, pointers and fences.
 pub mod atomic {

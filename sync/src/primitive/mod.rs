@@ -10,6 +10,8 @@
 #[cfg(rt_loom)]
 mod loom;
 #[cfg(not(rt_loom))]
+mod short;
+#[cfg(not(rt_loom))]
 mod std;
 
 #[cfg(rt_loom)]

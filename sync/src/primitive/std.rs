@@ -8,6 +8,7 @@ pub use ::std::sync::Arc;
 
 /// Locks without poisoning: no code of ours leaves an invariant broken when it panics.
 pub use self::lock::{Condvar, Mutex, MutexGuard};
+pub use super::short::{ShortGuard, ShortMutex};
 
 /// Atomic integers, pointers and fences.
 pub mod atomic {
