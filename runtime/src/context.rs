@@ -19,7 +19,7 @@ use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::scheduler::{Core, Seat, Shared};
+use crate::scheduler::{Core, Seat, SeatRef, Shared};
 use crate::task::Runnable;
 
 /// A thread's relation to a runtime.
@@ -34,7 +34,7 @@ pub(crate) struct Context {
 
 /// The seat under a thread, and the state that comes with it.
 pub(crate) struct Sitting {
-    pub(crate) seat: Arc<Seat>,
+    pub(crate) seat: SeatRef,
     pub(crate) core: Box<Core>,
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn current() -> Option<Arc<Shared>> {
 pub(crate) fn place() -> Option<Place> {
     with(|cx| {
         cx.map(|cx| match &*cx.sitting.borrow() {
-            Some(sitting) => Place::Seat(sitting.seat.clone()),
+            Some(sitting) => Place::Seat(sitting.seat.another()),
             None => Place::Runtime(cx.shared.clone()),
         })
     })
@@ -159,6 +159,20 @@ impl Drop for Guard {
         // Dropped after the change: a context may hold the last reference to its runtime.
         drop(left);
     }
+}
+
+/// A task that was spawned on this seat is gone: keeps its reference for the next one, or drops it.
+#[inline]
+pub(crate) fn leave(seat: Arc<Seat>) {
+    // Dropped after the context is given back: it may be the last reference of its runtime.
+    let left = with(|cx| match cx {
+        Some(cx) => match &*cx.sitting.borrow() {
+            Some(sitting) => sitting.seat.keep(seat),
+            None => Some(seat),
+        },
+        None => Some(seat),
+    });
+    drop(left);
 }
 
 impl Context {

@@ -84,7 +84,7 @@ where
     F::Output: Send + 'static,
 {
     match place {
-        Place::Seat(seat) => Home(seat).spawn(future, meta),
+        Place::Seat(seat) => Home::new(seat).spawn(future, meta),
         Place::Runtime(shared) => shared.spawn(future, meta),
     }
 }
@@ -127,7 +127,7 @@ where
     E: Send + 'static,
 {
     match place {
-        Place::Seat(seat) => Home(seat).spawn_member(child, meta, entry),
+        Place::Seat(seat) => Home::new(seat).spawn_member(child, meta, entry),
         Place::Runtime(shared) => shared.spawn_member(child, meta, entry),
     }
 }

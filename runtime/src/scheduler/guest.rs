@@ -65,10 +65,7 @@ impl Shared {
             seat.works.store(false, Relaxed);
             root.sit(&seat);
             let cx = Context::new(self.clone(), Phase::Polling);
-            cx.sitting.replace(Some(Sitting {
-                seat: seat.clone(),
-                core,
-            }));
+            cx.sitting.replace(Some(Sitting::new(seat.clone(), core)));
             let leave = Leave {
                 cx: cx.clone(),
                 seat: seat.clone(),

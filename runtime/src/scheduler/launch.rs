@@ -103,10 +103,7 @@ fn work(seat: &Arc<Seat>) {
     let this = ThreadId::current().as_raw();
     loop {
         seat.sitter.store(this, Relaxed);
-        cx.sitting.replace(Some(Sitting {
-            seat: seat.clone(),
-            core,
-        }));
+        cx.sitting.replace(Some(Sitting::new(seat.clone(), core)));
         let exit = Loop::new(&cx, seat, true).run(&mut NoRoot);
         if exit == Exit::Lent {
             // The poll in which the seat was lent is over.

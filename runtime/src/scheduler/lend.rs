@@ -162,10 +162,7 @@ fn stand_in(job: Job) {
     let Job { seat, core } = job;
     let cx = Context::new(seat.shared.clone(), Phase::Polling);
     seat.sitter.store(ThreadId::current().as_raw(), Relaxed);
-    cx.sitting.replace(Some(Sitting {
-        seat: seat.clone(),
-        core,
-    }));
+    cx.sitting.replace(Some(Sitting::new(seat.clone(), core)));
     let _context = context::enter(cx.clone());
     let _selector = rt_io::context::enter(seat.wakeup.selector.get().cloned(), true);
     let _timers = time::current::enter(seat.timers.clone());
@@ -251,6 +248,7 @@ fn lend(cx: &Context) -> Lent {
     let Some(Sitting { seat, core }) = cx.sitting.take() else {
         return Lent::Seat(before);
     };
+    let seat = seat.into_arc();
     seat.note.forget();
     if seat.is_guest() {
         cx.shared.seats.note_served(&seat);
@@ -268,7 +266,7 @@ fn lend(cx: &Context) -> Lent {
         Err(Job { seat, core }) => {
             cx.shared.seats.forget_served(&seat);
             share_all(&cx.shared, &seat, &core);
-            cx.sitting.replace(Some(Sitting { seat, core }));
+            cx.sitting.replace(Some(Sitting::new(seat, core)));
             Lent::Kept(before)
         }
     }

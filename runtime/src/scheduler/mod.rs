@@ -49,6 +49,7 @@ pub(crate) mod pinned;
 mod remote;
 mod rest;
 pub(crate) mod seat;
+mod seat_ref;
 mod seats;
 pub(crate) mod shutdown;
 mod spare;
@@ -78,6 +79,7 @@ use crate::time::{self, Clock, Timers};
 
 pub(crate) use self::remote::Home;
 pub(crate) use self::seat::{Core, Seat, Wakeup};
+pub(crate) use self::seat_ref::SeatRef;
 
 /// Polls in a row that may come from the next slot: rule 1. Go's and tokio's experience is that the slot needs a cap of
 /// its own (pains A7); three keep a ping-pong of two tasks in it most of the time.

@@ -16,9 +16,34 @@ use crate::task::{
 };
 
 /// The scheduler handle in a task: the seat on which it was spawned, which keeps its live list.
-pub(crate) struct Home(pub(crate) Arc<Seat>);
+pub(crate) struct Home(
+    /// Taken when it is dropped.
+    Option<Arc<Seat>>,
+);
+
+impl Drop for Home {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(seat) = self.0.take() {
+            context::leave(seat);
+        }
+    }
+}
 
 impl Home {
+    #[inline]
+    pub(crate) fn new(seat: Arc<Seat>) -> Self {
+        Self(Some(seat))
+    }
+
+    #[inline]
+    fn seat(&self) -> &Arc<Seat> {
+        match &self.0 {
+            Some(seat) => seat,
+            None => unreachable!("only the destructor takes it"),
+        }
+    }
+
     /// Spawns a task that belongs to this seat.
     #[inline]
     pub(crate) fn spawn<F>(self, future: F, meta: Meta) -> JoinHandle<F::Output>
@@ -26,11 +51,11 @@ impl Home {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        spawn_listed(future, self, meta, |home, task| home.0.live.insert(task))
+        spawn_listed(future, self, meta, |home, task| {
+            home.seat().live.insert(task)
+        })
     }
-}
 
-impl Home {
     /// As `spawn`, into a group.
     #[inline]
     pub(crate) fn spawn_member<F, E>(
@@ -46,58 +71,65 @@ impl Home {
     {
         spawn_listed(future, entry.member(self), meta, |member, task| {
             member.insert(&task);
-            member.inner().0.live.insert(task)
+            member.inner().seat().live.insert(task)
         })
     }
 }
 
 impl Schedule for Home {
+    const PINS: bool = true;
+
     #[inline]
     fn schedule(&self, task: Runnable) {
-        let shared = &self.0.shared;
+        let shared = &self.seat().shared;
         let rejected = context::with(|cx| match cx {
             Some(cx) if Arc::ptr_eq(&cx.shared, shared) => cx.push_woken(task).err(),
             _ => Some(task),
         });
         if let Some(task) = rejected {
-            // Cloned: the task, and with it this handle, may be gone as soon as it is in the injector.
-            Arc::clone(shared).inject(task);
+            inject(shared, task);
         }
     }
 
     #[inline]
     fn schedule_again(&self, task: Runnable) {
-        let shared = &self.0.shared;
+        let shared = &self.seat().shared;
         let rejected = context::with(|cx| match cx {
             Some(cx) if Arc::ptr_eq(&cx.shared, shared) => cx.push_again(task).err(),
             _ => Some(task),
         });
         if let Some(task) = rejected {
-            // Cloned: the task, and with it this handle, may be gone as soon as it is in the injector.
-            Arc::clone(shared).inject(task);
+            inject(shared, task);
         }
     }
 
     #[inline]
     fn release(&self, task: &Header) -> bool {
-        self.0.live.remove(task)
+        self.seat().live.remove(task)
     }
 
     fn is_closed(&self) -> bool {
-        self.0.shared.is_closed()
+        self.seat().shared.is_closed()
     }
 
     fn abort_after(&self, task: TaskRef, grace: Duration) {
-        grace::abort_after(Some(&self.0.shared), task, grace);
+        grace::abort_after(Some(&self.seat().shared), task, grace);
     }
 
     fn task_panicked(&self, report: &Arc<PanicReport>, handle_alive: bool) {
-        panics::task_panicked(&self.0.shared, report, handle_alive);
+        panics::task_panicked(&self.seat().shared, report, handle_alive);
     }
 
     fn destructor_panicked(&self, report: &Arc<PanicReport>) {
-        panics::destructor_panicked(&self.0.shared, report);
+        panics::destructor_panicked(&self.seat().shared, report);
     }
+}
+
+/// Apart, so that the way to the own seat is short.
+#[inline(never)]
+fn inject(shared: &Arc<Shared>, task: Runnable) {
+    // Cloned: the task, and with it the handle that lent `shared`, may be gone as soon as it is in the injector.
+    Arc::clone(shared).inject(task);
 }
 
 /// Of tasks that are spawned after the runtime's end: their `Runnable` is dropped at once, which ends them as closed.
@@ -131,7 +163,7 @@ impl Shared {
         F::Output: Send + 'static,
     {
         match self.own_seat() {
-            Some(seat) => Home(seat).spawn(future, meta),
+            Some(seat) => Home::new(seat).spawn(future, meta),
             // After the runtime's end: the dropped `Runnable` ends the task as "runtime closed".
             None => new_task(future, Nowhere(self.clone()), meta, false).handle,
         }
@@ -150,7 +182,7 @@ impl Shared {
         E: Send + 'static,
     {
         match self.own_seat() {
-            Some(seat) => Home(seat).spawn_member(future, meta, entry),
+            Some(seat) => Home::new(seat).spawn_member(future, meta, entry),
             None => {
                 let member = entry.member(Nowhere(self.clone()));
                 // As in `spawn`.

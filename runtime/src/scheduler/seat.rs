@@ -30,6 +30,7 @@ use super::metrics::{Count, Counters};
 use super::next_slot::NextSlot;
 use super::park::Park;
 use super::pinned::Inbox;
+use super::seat_ref::SeatRef;
 use crate::context::{self, Phase, Sitting};
 use crate::debug::polls::Note;
 use crate::task::Runnable;
@@ -222,19 +223,30 @@ impl Core {
 }
 
 impl Sitting {
+    /// A thread sits down.
+    pub(crate) fn new(seat: Arc<Seat>, core: Box<Core>) -> Self {
+        Self {
+            seat: SeatRef::new(seat),
+            core,
+        }
+    }
+
     /// A task was woken, or spawned, by this thread: rules 1 and 2 of `scheduler/mod.rs`.
     #[inline]
     pub(crate) fn push(&self, task: Runnable, phase: Phase) {
         if phase == Phase::Dispatching {
             self.core.queue.push(task);
         } else if let Some(displaced) = self.seat.next.put(task) {
-            self.core.queue.push(displaced);
-            // Rule 5. Unfenced: what is missed here is seen once a turn.
-            if self.seat.shared.idle.has_sleeper()
-                && self.seat.backlog() >= super::worker::WAKE_COST
-            {
-                self.seat.shared.notify(&self.seat);
-            }
+            self.displaced(displaced);
+        }
+    }
+
+    #[inline(never)]
+    fn displaced(&self, task: Runnable) {
+        self.core.queue.push(task);
+        // Rule 5. Unfenced: what is missed here is seen once a turn.
+        if self.seat.shared.idle.has_sleeper() && self.seat.backlog() >= super::worker::WAKE_COST {
+            self.seat.shared.notify(&self.seat);
         }
     }
 }
