@@ -91,8 +91,8 @@ impl Scheduler {
     /// Spawns a task.
     pub fn spawn<F: Future + Send + 'static>(&self, future: F) -> JoinHandle<F::Output> {
         if self.0.listed {
-            let insert = |this: &Scheduler, task| this.0.live.insert(task);
-            return spawn_listed(future, self.clone(), Meta::here(), insert);
+            let insert = |this: &Listed, task| this.0.0.live.insert(task);
+            return spawn_listed(future, Listed(self.clone()), Meta::here(), insert);
         }
         let task = self.make(future);
         self.push(task.runnable);
@@ -111,8 +111,8 @@ impl Scheduler {
         <F::Output as GroupOutput<E>>::Value: 'static,
         E: Send + 'static,
     {
-        let insert = |this: &Scheduler, task| this.0.live.insert(task);
-        member_on(group, future, self.clone(), insert)
+        let insert = |this: &Listed, task| this.0.0.live.insert(task);
+        member_on(group, future, Listed(self.clone()), insert)
     }
 
     /// Puts a `Runnable` into the queue.
@@ -200,5 +200,36 @@ impl Schedule for Scheduler {
 
     fn destructor_panicked(&self, report: &StdArc<PanicReport>) {
         panic!("no destructor here panics: {report:?}");
+    }
+}
+
+/// In a task that is in the live list, which keeps it alive through its polls.
+struct Listed(Scheduler);
+
+impl Schedule for Listed {
+    const PINS: bool = true;
+
+    fn schedule(&self, task: Runnable) {
+        self.0.schedule(task);
+    }
+
+    fn release(&self, task: &Header) -> bool {
+        self.0.release(task)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    fn abort_after(&self, task: TaskRef, grace: Duration) {
+        self.0.abort_after(task, grace);
+    }
+
+    fn task_panicked(&self, report: &StdArc<PanicReport>, handle_alive: bool) {
+        self.0.task_panicked(report, handle_alive);
+    }
+
+    fn destructor_panicked(&self, report: &StdArc<PanicReport>) {
+        self.0.destructor_panicked(report);
     }
 }

@@ -7,10 +7,12 @@
 //! `SCHEDULED` (the same, and joins); `Release` for `AcqRel` in `complete`, and a `take_join_waker` that succeeds after
 //! the end (`join_against_complete`: two threads at the join waker); a `store_join_waker` that succeeds after the end
 //! (joins hang); a `claim` that does not take `RUNNING` (`claim_against_poll_and_wake`); `Relaxed` in `ref_dec`
-//! (`waker_drop_against_complete`: the task is freed under who completes it).
+//! (`waker_drop_against_complete`: the task is freed under who completes it); an end of a poll that counts down although
+//! a waker has taken the reference over (`waker_of_the_running_poll_against_its_end`, and those of listed tasks).
 #![cfg(rt_loom)]
 
 use std::future::poll_fn;
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc as StdArc;
 use std::sync::Mutex as StdMutex;
@@ -33,6 +35,12 @@ fn check(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
         let _ = rt_sync::coop::lift();
         body();
     });
+}
+
+/// With tasks whose polls hold a reference, and with tasks that their list keeps alive, whose polls lend theirs to a waker.
+fn check_both(preemptions: usize, body: impl Fn(Scheduler) + Send + Sync + Copy + 'static) {
+    check(preemptions, move || body(Scheduler::new()));
+    check(preemptions, move || body(Scheduler::listed()));
 }
 
 /// Counts its drops.
@@ -89,8 +97,8 @@ fn poll_once<T>(handle: &mut JoinHandle<T>, waker: &Waker) -> Poll<Result<T, rt:
 /// A wake against a poll that has begun or is about to: the poll sees what was done before the wake, or another follows.
 #[test]
 fn wake_against_run() {
-    check(3, || {
-        let (scheduler, flag, drops) = (Scheduler::new(), new_flag(), StdArc::default());
+    check_both(3, |scheduler| {
+        let (flag, drops) = (new_flag(), StdArc::default());
         let (handle, waker) = waiting(&scheduler, &flag, &drops);
         // A first wake, without news: the task is in the queue.
         waker.wake_by_ref();
@@ -110,8 +118,7 @@ fn wake_against_run() {
 /// Two wakes with news each against a run: neither news is missed, and only one `Runnable` exists at a time.
 #[test]
 fn two_wakes_against_run() {
-    check(2, || {
-        let scheduler = Scheduler::new();
+    check_both(2, |scheduler| {
         let news = Arc::new(ModelUsize::new(0));
         let wakers = StdArc::new(StdMutex::new(Vec::new()));
         let (seen, slot) = (news.clone(), wakers.clone());
@@ -149,8 +156,8 @@ fn two_wakes_against_run() {
 /// A task that is woken while another thread completes it: no poll follows, and the last reference frees it.
 #[test]
 fn wake_against_complete() {
-    check(3, || {
-        let (scheduler, flag, drops) = (Scheduler::new(), new_flag(), StdArc::default());
+    check_both(3, |scheduler| {
+        let (flag, drops) = (new_flag(), StdArc::default());
         let (mut handle, waker) = waiting(&scheduler, &flag, &drops);
         flag.store(true, Relaxed);
         waker.wake_by_ref();
@@ -170,8 +177,8 @@ fn wake_against_complete() {
 /// A waker that outlives its task and the handle: whichever goes last frees the task.
 #[test]
 fn wake_after_completion() {
-    check(3, || {
-        let (scheduler, flag, drops) = (Scheduler::new(), new_flag(), StdArc::default());
+    check_both(3, |scheduler| {
+        let (flag, drops) = (new_flag(), StdArc::default());
         let (handle, waker) = waiting(&scheduler, &flag, &drops);
         flag.store(true, Relaxed);
         waker.wake_by_ref();
@@ -190,8 +197,8 @@ fn wake_after_completion() {
 /// The last waker of a detached task is dropped while the task completes: it is freed after both.
 #[test]
 fn waker_drop_against_complete() {
-    check(3, || {
-        let (scheduler, flag, drops) = (Scheduler::new(), new_flag(), StdArc::default());
+    check_both(3, |scheduler| {
+        let (flag, drops) = (new_flag(), StdArc::default());
         let (handle, waker) = waiting(&scheduler, &flag, &drops);
         drop(handle);
         flag.store(true, Relaxed);
@@ -206,8 +213,8 @@ fn waker_drop_against_complete() {
 /// An abort and a wake against a run: the future is dropped once, and the handle says which of the two came first.
 #[test]
 fn abort_against_wake_and_run() {
-    check(2, || {
-        let (scheduler, flag, drops) = (Scheduler::new(), new_flag(), StdArc::default());
+    check_both(2, |scheduler| {
+        let (flag, drops) = (new_flag(), StdArc::default());
         let (mut handle, waker) = waiting(&scheduler, &flag, &drops);
         let abort = handle.abort_handle();
         let aborter = thread::spawn(move || abort.abort());
@@ -231,8 +238,8 @@ fn abort_against_wake_and_run() {
 /// An abort against the end of the task: either the output is there or the error, and nothing is dropped twice.
 #[test]
 fn abort_against_complete() {
-    check(3, || {
-        let (scheduler, flag, drops) = (Scheduler::new(), new_flag(), StdArc::default());
+    check_both(3, |scheduler| {
+        let (flag, drops) = (new_flag(), StdArc::default());
         let (mut handle, waker) = waiting(&scheduler, &flag, &drops);
         flag.store(true, Relaxed);
         waker.wake();
@@ -256,8 +263,8 @@ fn abort_against_complete() {
 /// Aborts of an idle task from two threads: one `Runnable` comes of it, and the future is dropped by its poll.
 #[test]
 fn abort_against_abort() {
-    check(3, || {
-        let (scheduler, flag, drops) = (Scheduler::new(), new_flag(), StdArc::default());
+    check_both(3, |scheduler| {
+        let (flag, drops) = (new_flag(), StdArc::default());
         let (handle, waker) = waiting(&scheduler, &flag, &drops);
         let abort = handle.abort_handle();
         let other = thread::spawn(move || abort.abort());
@@ -322,8 +329,7 @@ fn handle_drop_against_complete() {
 /// A handle that never waited is dropped while the task completes and an abort comes in.
 #[test]
 fn handle_drop_against_complete_and_abort() {
-    check(2, || {
-        let scheduler = Scheduler::new();
+    check_both(2, |scheduler| {
         let drops = StdArc::new(AtomicUsize::new(0));
         let output = CountDrop(drops.clone());
         let handle = scheduler.spawn(async move { output });
@@ -398,4 +404,50 @@ fn dropped_runnable_against_wake_and_join() {
         assert_eq!(scheduler.run(), 0);
         assert_eq!(drops.load(SeqCst), 1);
     });
+}
+
+/// A poll hands its waker to another thread, which uses it or drops it before the poll is over: the reference that the
+/// waker took over is counted once, whether the poll returns `Pending` or is the last.
+#[test]
+fn waker_of_the_running_poll_against_its_end() {
+    for (wakes, ready) in [(true, false), (false, false), (true, true), (false, true)] {
+        check(3, move || {
+            let (scheduler, drops) = (Scheduler::listed(), StdArc::new(AtomicUsize::new(0)));
+            let other = StdArc::new(StdMutex::new(None));
+            let (slot, mut output) = (other.clone(), Some(CountDrop(drops.clone())));
+            let mut polled = false;
+            let handle = scheduler.spawn(poll_fn(move |cx: &mut Context<'_>| {
+                if mem::replace(&mut polled, true) {
+                    return Poll::Ready(output.take());
+                }
+                // The second clone counts a reference of its own.
+                let (waker, second) = (cx.waker().clone(), cx.waker().clone());
+                *slot.lock().unwrap() = Some(thread::spawn(move || {
+                    drop(second);
+                    if wakes {
+                        waker.wake();
+                    }
+                }));
+                if ready {
+                    Poll::Ready(output.take())
+                } else {
+                    Poll::Pending
+                }
+            }));
+            scheduler.run();
+            other.lock().unwrap().take().unwrap().join().unwrap();
+            scheduler.run();
+            assert_eq!(
+                handle.is_finished(),
+                wakes || ready,
+                "a wake is lost, or one too many"
+            );
+            // Ends it, if it waits for ever.
+            handle.abort();
+            scheduler.run();
+            drop(handle);
+            assert_eq!(drops.load(SeqCst), 1);
+            assert_eq!(scheduler.living(), 0);
+        });
+    }
 }

@@ -80,6 +80,8 @@ impl Inbox {
 pub(crate) struct Pinned(Arc<Seat>);
 
 impl Schedule for Pinned {
+    const PINS: bool = true;
+
     fn schedule(&self, task: Runnable) {
         // Cloned: the task, and with it this handle, may be gone as soon as it is in the inbox.
         let seat = self.0.clone();

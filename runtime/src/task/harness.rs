@@ -60,33 +60,37 @@ unsafe fn poll<F: Future, S: Schedule>(ptr: NonNull<Header>) {
     header
         .polls
         .store(header.polls.load(Relaxed).wrapping_add(1), Relaxed);
-    match poll_future(cell, ptr) {
+    let (polled, refs) = poll_future(cell, ptr);
+    match polled {
         Ok(Poll::Pending) => {
             header.wait.keep_last();
-            match header.state.end_poll() {
+            match header.state.end_poll(refs) {
                 EndPoll::Idle => {}
                 EndPoll::Dealloc => free(cell),
                 // SAFETY: `Reschedule` leaves us the right to poll and its reference.
                 EndPoll::Reschedule => cell
                     .scheduler
                     .schedule_again(unsafe { Runnable::from_raw(ptr) }),
-                EndPoll::Cancel => cancel(cell, 1),
+                EndPoll::Cancel => cancel(cell, refs),
             }
         }
-        Ok(Poll::Ready(output)) => finish(cell, Ok(output), 1),
+        Ok(Poll::Ready(output)) => finish(cell, Ok(output), refs),
         Err(payload) => {
             let error = cell.scheduler.panicked(panic_error(cell, payload));
-            finish(cell, Err(error), 1);
+            finish(cell, Err(error), refs);
         }
     }
 }
 
-/// Polls the future with a fresh budget. The caller holds `RUNNING`.
+type Polled<T> = Result<Poll<T>, Box<dyn Any + Send>>;
+
+/// Polls the future with a fresh budget. The caller holds `RUNNING`, and a reference; the second value says whether it
+/// has that still, one, or a waker has taken it over, none.
 #[inline]
 fn poll_future<F: Future, S: Schedule>(
     cell: &Cell<F, S>,
     ptr: NonNull<Header>,
-) -> Result<Poll<F::Output>, Box<dyn Any + Send>> {
+) -> (Polled<F::Output>, usize) {
     /// Restores the budget also when the poll unwinds.
     struct Budget(coop::Saved);
     impl Drop for Budget {
@@ -95,15 +99,16 @@ fn poll_future<F: Future, S: Schedule>(
             coop::restore(self.0);
         }
     }
-    catch_unwind(AssertUnwindSafe(|| {
+    let current = set_current(&cell.header, S::PINS);
+    let polled = catch_unwind(AssertUnwindSafe(|| {
         let _budget = Budget(coop::start());
-        let _current = set_current(&cell.header);
         // SAFETY: the caller's reference outlives this block.
         let waker = unsafe { waker::borrowed(ptr) };
         let mut cx = Context::from_waker(&waker);
         // SAFETY: the caller holds `RUNNING`, on a thread that the scheduler chose.
         unsafe { cell.poll(&mut cx) }
-    }))
+    }));
+    (polled, usize::from(!S::PINS || current.has_spare()))
 }
 
 /// Drops the future and completes with the error that says why. The caller holds `RUNNING` and gives `refs`
@@ -131,7 +136,7 @@ fn finish<F: Future, S: Schedule>(
         Err(error) => (error.report().cloned(), error.outcome()),
     };
     let set_output = || {
-        let _current = set_current(&cell.header);
+        let _current = set_current(&cell.header, false);
         // SAFETY: the caller holds `RUNNING`. The future is dropped here, before anyone hears of the end. If its
         // destructor panics, the result stands all the same: it is put there before the unwinding goes on.
         unsafe { cell.set_output(result) }

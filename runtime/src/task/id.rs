@@ -2,7 +2,8 @@
 //!
 //! # Who may touch what
 //! `CURRENT` is null or points at the header of the task that this thread polls, or whose future it drops: whoever does
-//! so holds a reference, and puts the pointer back that was there before when it is done ([`set_current`]).
+//! so keeps the task alive, and puts the pointer back that was there before when it is done ([`set_current`]). Its lowest
+//! bit says that the reference of the `Runnable` is still there to be taken over by a waker (`waker.rs`).
 #![expect(
     unsafe_code,
     reason = "the current task is a bare pointer, so that setting it counts no reference"
@@ -43,6 +44,9 @@ thread_local! {
 loom::thread_local! {
     static CURRENT: Cell<*const Header> = Cell::new(ptr::null());
 }
+
+/// See the module head.
+const SPARE: usize = 1;
 
 impl Id {
     #[inline]
@@ -100,11 +104,16 @@ pub fn try_id() -> Option<Id> {
     with_current(|task| task.map(|task| task.id))
 }
 
+#[inline]
+fn current_ptr() -> *const Header {
+    CURRENT.with(Cell::get).map_addr(|address| address & !SPARE)
+}
+
 /// Lends the header of the task that runs on this thread, if there is one.
 #[inline]
 pub(super) fn with_current<R>(f: impl FnOnce(Option<&Header>) -> R) -> R {
     // SAFETY: null, or the header of a task that is polled or dropped further up this thread's stack (module head).
-    f(unsafe { CURRENT.with(Cell::get).as_ref() })
+    f(unsafe { current_ptr().as_ref() })
 }
 
 /// Gives the task that runs on this thread what is told if nobody takes its error.
@@ -142,11 +151,34 @@ pub(super) fn current_task() -> Option<TaskRef> {
 /// Restores the task that was current before, when dropped.
 pub(super) struct CurrentGuard(*const Header);
 
-/// Makes this the current task of the thread, until the guard is dropped, which the caller does before it gives its
-/// reference to the task up.
+/// Makes this the current task of the thread, until the guard is dropped, before which the task must not go. `spare`: a
+/// waker may take a reference of the caller's over.
 #[inline]
-pub(super) fn set_current(task: &Header) -> CurrentGuard {
-    CurrentGuard(CURRENT.with(|current| current.replace(ptr::from_ref(task))))
+pub(super) fn set_current(task: &Header, spare: bool) -> CurrentGuard {
+    let task = ptr::from_ref(task).map_addr(|address| address | if spare { SPARE } else { 0 });
+    CurrentGuard(CURRENT.with(|current| current.replace(task)))
+}
+
+/// Takes the spare reference of this task over, if this thread polls it and nobody has taken the reference yet.
+#[inline]
+pub(super) fn take_spare(task: *const Header) -> bool {
+    let taken = CURRENT.try_with(|current| {
+        let spare = current.get() == task.map_addr(|address| address | SPARE);
+        if spare {
+            current.set(task);
+        }
+        spare
+    });
+    // While the thread ends it polls nothing.
+    taken.unwrap_or(false)
+}
+
+impl CurrentGuard {
+    /// Whether the reference that was offered is still there.
+    #[inline]
+    pub(super) fn has_spare(&self) -> bool {
+        CURRENT.with(Cell::get).addr() & SPARE != 0
+    }
 }
 
 impl Drop for CurrentGuard {

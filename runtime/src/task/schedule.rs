@@ -16,6 +16,10 @@ use crate::context;
 ///
 /// Methods are called with the state word whole and no lock held; they must not panic.
 pub trait Schedule: Sized + 'static {
+    /// Whether every task that is polled lies in a live list, whose reference is dropped after [`release`](Self::release)
+    /// and no sooner: then a poll need not hold a reference of its own.
+    const PINS: bool = false;
+
     /// The task was woken: put its `Runnable` where it will be polled.
     ///
     /// `self` lies in the task. Once another thread can take the `Runnable`, the task may run to its end and be freed:

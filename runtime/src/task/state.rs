@@ -70,7 +70,7 @@ pub(super) enum StartPoll {
 /// How a poll that returned `Pending` ends.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum EndPoll {
-    /// The task waits; the `Runnable`'s reference was dropped and others are left.
+    /// The task waits; the `Runnable`'s reference is no longer the caller's, and others are left.
     Idle,
     /// The task waits, but the reference dropped was the last: free it.
     Dealloc,
@@ -148,9 +148,41 @@ impl State {
         }
     }
 
+    /// The usual case of a transition, by itself: while none of `unusual` is set, `next` gives the next word. The word
+    /// after the exchange; `None`: something unusual is set, and nothing was changed. A third of the instructions of
+    /// [`update`](Self::update), which computes the outcome of every case before the exchange and decodes it after.
+    #[inline(always)]
+    fn update_usual(&self, unusual: usize, next: impl Fn(usize) -> usize) -> Option<usize> {
+        let mut current = self.0.load(Relaxed);
+        while current & unusual == 0 {
+            let next = next(current);
+            // AcqRel, Acquire: as in `update`.
+            match self.0.compare_exchange_weak(current, next, AcqRel, Acquire) {
+                Ok(_) => return Some(next),
+                Err(actual) => current = actual,
+            }
+        }
+        None
+    }
+
     /// The holder of a `Runnable` starts a poll: takes `RUNNING`, clears `SCHEDULED`.
     #[inline]
     pub(super) fn start_poll(&self) -> StartPoll {
+        let usual = self.update_usual(RUNNING | COMPLETE | CANCELLED, |word| {
+            debug_assert!(
+                word & SCHEDULED != 0,
+                "a Runnable of a task that is not scheduled"
+            );
+            (word & !SCHEDULED) | RUNNING
+        });
+        match usual {
+            Some(_) => StartPoll::Poll,
+            None => self.start_unusual_poll(),
+        }
+    }
+
+    #[cold]
+    fn start_unusual_poll(&self) -> StartPoll {
         self.update(|word| {
             if word & (RUNNING | COMPLETE) != 0 {
                 return (word, StartPoll::Gone);
@@ -168,17 +200,34 @@ impl State {
         })
     }
 
-    /// The poll returned `Pending`: gives `RUNNING` back unless the task was cancelled.
+    /// The poll returned `Pending`: gives `RUNNING` back unless the task was cancelled. `refs`: how many references the
+    /// caller still has, one, or none if a waker has taken it over (`waker.rs`).
     #[inline]
-    pub(super) fn end_poll(&self) -> EndPoll {
+    pub(super) fn end_poll(&self, refs: usize) -> EndPoll {
+        debug_assert!(refs <= 1);
+        let usual = self.update_usual(CANCELLED | SCHEDULED, |word| {
+            debug_assert!(word & RUNNING != 0 && word & COMPLETE == 0);
+            (word & !RUNNING) - refs * REF_ONE
+        });
+        match usual {
+            Some(word) if word < REF_ONE => EndPoll::Dealloc,
+            Some(_) => EndPoll::Idle,
+            None => self.end_unusual_poll(refs),
+        }
+    }
+
+    #[inline(never)]
+    fn end_unusual_poll(&self, refs: usize) -> EndPoll {
         self.update(|word| {
             debug_assert!(word & RUNNING != 0 && word & COMPLETE == 0);
             if word & CANCELLED != 0 {
                 (word, EndPoll::Cancel)
             } else if word & SCHEDULED != 0 {
-                (word & !RUNNING, EndPoll::Reschedule)
+                // The `Runnable` has one.
+                let next = (word & !RUNNING) + (1 - refs) * REF_ONE;
+                (next, EndPoll::Reschedule)
             } else {
-                let next = (word & !RUNNING) - REF_ONE;
+                let next = (word & !RUNNING) - refs * REF_ONE;
                 (
                     next,
                     if next < REF_ONE {
@@ -278,6 +327,14 @@ impl State {
     /// A waker is used and given up: its reference becomes the `Runnable`'s, or is dropped.
     #[inline]
     pub(super) fn wake_by_value(&self) -> Wake {
+        match self.update_usual(COMPLETE | RUNNING | SCHEDULED, |word| word | SCHEDULED) {
+            Some(_) => Wake::Submit,
+            None => self.wake_unusual(),
+        }
+    }
+
+    #[inline(never)]
+    fn wake_unusual(&self) -> Wake {
         self.update(|word| {
             if word & (COMPLETE | RUNNING | SCHEDULED) == 0 {
                 return (word | SCHEDULED, Wake::Submit);

@@ -1,4 +1,11 @@
 //! The waker of a task: the task's own pointer and one reference.
+//!
+//! # The spare reference
+//! Most polls that return `Pending` have cloned their waker once. That would count one reference up, and the end of the
+//! poll the one of the `Runnable` down: two changes that cancel out. So the first clone on the polling thread takes over
+//! the `Runnable`'s reference, which the thread marks as spare while it polls (`id.rs`), and counts nothing; the end of
+//! the poll then has none to drop. This is sound because another reference keeps the task alive until its end: that of
+//! its live list, which only the holder of `RUNNING` takes out ([`Schedule::PINS`](super::Schedule::PINS)).
 #![expect(unsafe_code, reason = "a raw waker is built on the reference count")]
 
 use std::mem::ManuallyDrop;
@@ -6,6 +13,7 @@ use std::ptr::NonNull;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use super::header::Header;
+use super::id::take_spare;
 use super::state::Wake;
 
 static WAKER: RawWakerVTable = RawWakerVTable::new(clone, wake_by_value, wake_by_ref, drop_waker);
@@ -30,8 +38,10 @@ unsafe fn header<'a>(data: *const ()) -> &'a Header {
 }
 
 unsafe fn clone(data: *const ()) -> RawWaker {
-    // SAFETY: called on a live waker of ours.
-    unsafe { header(data) }.state.ref_inc();
+    if !take_spare(data.cast()) {
+        // SAFETY: called on a live waker of ours.
+        unsafe { header(data) }.state.ref_inc();
+    }
     RawWaker::new(data, &WAKER)
 }
 

@@ -89,6 +89,8 @@ impl<S, E> Member<S, E> {
 }
 
 impl<S: Schedule, E: Send + 'static> Schedule for Member<S, E> {
+    const PINS: bool = S::PINS;
+
     #[inline]
     fn schedule(&self, task: Runnable) {
         self.inner.schedule(task);
