@@ -11,8 +11,9 @@
 //! a stand-in.
 //!
 //! # The race
-//! A `Runnable` that comes in after the worker's thread has ended could be dropped nowhere: the inbox is closed then,
-//! and the task, whose future was dropped before, is only a shell.
+//! A task is woken while the worker's thread ends. Its future was dropped before, so the `Runnable` is a reference and no
+//! more, and may be dropped anywhere; but it has to be: in the inbox it would keep the seat alive, of which it is a part.
+//! So the inbox closes under its lock, when all its tasks are over, and what comes later is given back to who brings it.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -37,7 +38,8 @@ mod here;
 
 /// The pinned tasks of one worker that are ready.
 pub(crate) struct Inbox {
-    ready: Mutex<VecDeque<Runnable>>,
+    /// `None` once it is closed.
+    ready: Mutex<Option<VecDeque<Runnable>>>,
     /// Written under the lock.
     len: AtomicUsize,
     pub(crate) live: LiveTasks,
@@ -46,16 +48,27 @@ pub(crate) struct Inbox {
 impl Inbox {
     pub(crate) fn new() -> Self {
         Self {
-            ready: Mutex::new(VecDeque::new()),
+            ready: Mutex::new(Some(VecDeque::new())),
             len: AtomicUsize::new(0),
             live: LiveTasks::new(),
         }
     }
 
-    fn push(&self, task: Runnable) {
+    fn push(&self, task: Runnable) -> Result<(), Runnable> {
         let mut ready = self.ready.lock();
-        ready.push_back(task);
-        self.len.store(ready.len(), Relaxed);
+        let Some(open) = &mut *ready else {
+            return Err(task);
+        };
+        open.push_back(task);
+        self.len.store(open.len(), Relaxed);
+        Ok(())
+    }
+
+    /// Takes nothing any more, and gives out what is there. For the worker's own thread, when its tasks are over.
+    pub(super) fn close(&self) -> Option<VecDeque<Runnable>> {
+        let mut ready = self.ready.lock();
+        self.len.store(0, Relaxed);
+        ready.take()
     }
 
     /// The next ready task. For the worker's own thread.
@@ -65,8 +78,9 @@ impl Inbox {
             return None;
         }
         let mut ready = self.ready.lock();
-        let task = ready.pop_front();
-        self.len.store(ready.len(), Relaxed);
+        let open = ready.as_mut()?;
+        let task = open.pop_front();
+        self.len.store(open.len(), Relaxed);
         task
     }
 
@@ -85,7 +99,10 @@ impl Schedule for Pinned {
     fn schedule(&self, task: Runnable) {
         // Cloned: the task, and with it this handle, may be gone as soon as it is in the inbox.
         let seat = self.0.clone();
-        seat.inbox.push(task);
+        if let Err(task) = seat.inbox.push(task) {
+            // Closed: a reference, dropped under no lock.
+            return drop(task);
+        }
         // The thread itself looks into the inbox before it sleeps; another one is told.
         seat.wakeup.unpark();
     }

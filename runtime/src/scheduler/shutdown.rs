@@ -241,9 +241,7 @@ pub(super) fn end_seat(cx: &Context, seat: &Seat, own: bool) {
         for task in seat.inbox.live.close() {
             task.shut_down();
         }
-        while let Some(task) = seat.inbox.pop() {
-            drop(task);
-        }
+        drop(seat.inbox.close());
     }
     // What is in the queues are shells, but dropping them is not free of user code: no borrow is held.
     loop {
