@@ -197,6 +197,12 @@ fn it_answers_while_every_worker_is_blocked() {
     inside.expect("blocked");
     let text = ok(&folder.0, &["ps", &inside.pid()]);
     assert_eq!(text.matches(" running ").count(), 2, "{text}");
+    // Each with its age.
+    for line in text.lines().filter(|line| line.contains(" running ")) {
+        let (_, columns) = line.split_once(" running ").unwrap();
+        let age = columns.split_whitespace().next().unwrap();
+        assert!(age.starts_with(|c: char| c.is_ascii_digit()), "{line}");
+    }
     inside.say("go on");
     inside.expect("released");
     inside.end();
