@@ -18,7 +18,8 @@
 //! 7. Waking writes to an eventfd, or a futex, only if the target is really asleep (`park.rs`).
 //!
 //! # Who helps whom
-//! A worker out of work looks at the injector and at every other seat (`rest.rs`; `idle.rs` says why nothing is lost). A guest
+//! A worker out of work looks at the injector and at every other seat (`rest.rs`; `idle.rs` says why nothing is lost), and what
+//! it finds goes into its next slot. It searches and does nothing else: no task and no waker runs meanwhile. A guest
 //! looks at neither, since the N workers are the capacity; but they steal from it. A worker that is about to sleep, and
 //! the monitor, turn the selector and the timers of a seat that has not done so for a while (`help.rs`). A task that blocks its thread on
 //! purpose lends the seat to a stand-in (`lend.rs`). The monitor (`monitor.rs`) wakes helpers for a seat that is stuck,
