@@ -22,6 +22,7 @@
 //! wrong, but reading it hurts nobody. Frame pointers are rarely there.
 
 mod modules;
+mod registers;
 mod signal;
 mod symbols;
 mod unwind;

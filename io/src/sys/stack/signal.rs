@@ -36,6 +36,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::registers::{self, REGISTERS, SP};
 use crate::stack::NoStack;
 
 /// Words of stack that are copied: 256 KiB. What lies beyond are the outermost frames, which say least.
@@ -52,21 +53,6 @@ const DONE: u64 = 3;
 
 /// Bits of the state; the number of the question lies above.
 const BITS: u32 = 2;
-
-/// Registers by their DWARF numbers, and the program counter last.
-#[cfg(target_arch = "x86_64")]
-pub(super) const REGISTERS: usize = 17;
-#[cfg(target_arch = "aarch64")]
-pub(super) const REGISTERS: usize = 33;
-
-/// Where the stack pointer is among them.
-#[cfg(target_arch = "x86_64")]
-pub(super) const SP: usize = 7;
-#[cfg(target_arch = "aarch64")]
-pub(super) const SP: usize = 31;
-
-/// Where the program counter is among them.
-pub(super) const PC: usize = REGISTERS - 1;
 
 struct Slot {
     state: AtomicU64,
@@ -375,7 +361,7 @@ fn answer(question: u64, context: &libc::ucontext_t) {
     // SAFETY: who asked has borrowed it until the state is `DONE`.
     let poll = unsafe { &*SLOT.poll.load(Relaxed) };
     let count = if poll.load(Relaxed) == SLOT.expected.load(Relaxed) {
-        copy_registers(context);
+        registers::copy(context, &SLOT.registers);
         copy_words()
     } else {
         usize::MAX
@@ -383,69 +369,6 @@ fn answer(question: u64, context: &libc::ucontext_t) {
     SLOT.copied.store(count, Relaxed);
     // Release: pairs with the load in `copy`.
     SLOT.state.store(word(DONE), Release);
-}
-
-#[cfg(target_arch = "x86_64")]
-fn copy_registers(context: &libc::ucontext_t) {
-    // By the numbers of DWARF: rax rdx rcx rbx rsi rdi rbp rsp r8-r15 rip.
-    const ORDER: [libc::c_int; REGISTERS] = [
-        libc::REG_RAX,
-        libc::REG_RDX,
-        libc::REG_RCX,
-        libc::REG_RBX,
-        libc::REG_RSI,
-        libc::REG_RDI,
-        libc::REG_RBP,
-        libc::REG_RSP,
-        libc::REG_R8,
-        libc::REG_R9,
-        libc::REG_R10,
-        libc::REG_R11,
-        libc::REG_R12,
-        libc::REG_R13,
-        libc::REG_R14,
-        libc::REG_R15,
-        libc::REG_RIP,
-    ];
-    for (to, from) in SLOT.registers.iter().zip(ORDER) {
-        to.store(
-            context.uc_mcontext.gregs[from as usize].cast_unsigned(),
-            Relaxed,
-        );
-    }
-}
-
-#[cfg(target_arch = "aarch64")]
-fn copy_registers(context: &libc::ucontext_t) {
-    // By the numbers of DWARF: x0-x30 and sp; the program counter behind them.
-    let context = &context.uc_mcontext;
-    for (to, from) in SLOT.registers.iter().zip(context.regs) {
-        to.store(from, Relaxed);
-    }
-    SLOT.registers[SP].store(context.sp, Relaxed);
-    SLOT.registers[PC].store(context.pc, Relaxed);
-}
-
-/// A return address without the signature that it may carry. How many bits that has depends on how much memory the kernel
-/// lets a process address, so the processor is asked to take it off; one without signatures does nothing.
-#[cfg(target_arch = "aarch64")]
-pub(super) fn code_address(signed: u64) -> u64 {
-    let address;
-    // SAFETY: `xpaclri`, which changes register 30 and nothing else; by its number among hints, so that any assembler
-    // knows it.
-    unsafe {
-        std::arch::asm!(
-            "hint #7",
-            inout("x30") signed => address,
-            options(pure, nomem, nostack, preserves_flags)
-        );
-    }
-    address
-}
-
-#[cfg(target_arch = "x86_64")]
-pub(super) fn code_address(address: u64) -> u64 {
-    address
 }
 
 /// Copies the stack from its pointer on. Nothing, if the thread is on another stack than its own.

@@ -8,7 +8,8 @@ use gimli::{
 };
 
 use super::modules::{self, Module};
-use super::signal::{Copied, PC, REGISTERS, SP, code_address};
+use super::registers::{PC, REGISTERS, SP, code_address};
+use super::signal::Copied;
 
 /// More frames than anybody reads.
 const MOST: usize = 256;
