@@ -38,10 +38,6 @@ const NAP: Duration = Duration::from_micros(50);
 // SAFETY: who gets `true` from the exchange is the only holder until it stores `false`; acquire and release order what
 // one holder does before what the next does.
 unsafe impl RawMutex for RawShort {
-    #[expect(
-        clippy::declare_interior_mutable_const,
-        reason = "what `lock_api` asks for: the first value of each lock"
-    )]
     const INIT: Self = Self {
         taken: AtomicBool::new(false),
     };
