@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Shutdown, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -185,6 +186,40 @@ fn a_connection_that_stands_at_once_registers_nothing() {
         assert_eq!(error.kind(), ErrorKind::WouldBlock);
         let std = stream.into_std().unwrap();
         assert_eq!(std.peer_addr().unwrap(), addr);
+    });
+}
+
+#[test]
+fn a_socket_becomes_a_bare_descriptor_and_leaves_the_driver() {
+    within_limit(|| {
+        let mut owner = Owner::new("bare");
+        let (listener, addr) = listener();
+        let (client, server) = owner.block_on(async {
+            let (client, server) = zip(TcpStream::connect(addr), listener.accept()).await;
+            let (mut client, mut server) = (client.unwrap(), server.unwrap().0);
+            // Both wait for their driver once, so that they are registered.
+            let mut word = [0; 4];
+            let (read, wrote) = zip(server.read_exact(&mut word), client.write_all(b"ping")).await;
+            (read.unwrap(), wrote.unwrap());
+            (client, server)
+        });
+        assert!(owner.handle.registrations() > 0);
+        let bare = [
+            OwnedFd::from(client),
+            OwnedFd::from(server),
+            OwnedFd::from(listener),
+        ];
+        assert_eq!(owner.handle.registrations(), 0);
+
+        let [client, server, listener] = bare;
+        let client = TcpStream::try_from(std::net::TcpStream::from(client)).unwrap();
+        let server = TcpStream::try_from(std::net::TcpStream::from(server)).unwrap();
+        assert_eq!(client.peer_addr().unwrap(), addr);
+        assert_eq!(client.local_addr().unwrap(), server.peer_addr().unwrap());
+        let listener = std::net::TcpListener::from(listener);
+        assert_eq!(listener.local_addr().unwrap(), addr);
+        let error = listener.accept().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::WouldBlock, "still non-blocking");
     });
 }
 
