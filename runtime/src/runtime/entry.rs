@@ -195,7 +195,8 @@ where
 
 /// Spawns a task whose future need not be `Send`: `make` is called on worker `worker`, and the future never leaves it.
 ///
-/// While that worker blocks in [`block_in_place`] its pinned tasks wait with it.
+/// While that worker blocks in [`block_in_place`] its pinned tasks wait with it. Inside such a task
+/// [`spawn_local`](crate::task::spawn_local) spawns others on the same worker.
 ///
 /// # Errors
 /// If the runtime has no worker of that number (they count from 0), or is closed.

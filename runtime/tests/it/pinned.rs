@@ -1,7 +1,7 @@
 //! `spawn_local` inside tasks of `spawn_pinned`: futures that are not `Send`, on the worker of the task.
 
 use std::cell::{Cell, RefCell};
-use std::future::{Future, pending};
+use std::future::{Future, pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -238,6 +238,20 @@ fn destructors_of_pinned_and_local_futures_may_spawn() {
             assert_eq!(receiver.await, Ok(()));
             assert_eq!(task.await.is_err(), aborted);
         }
+    });
+}
+
+#[test]
+fn a_destructor_that_panics_costs_no_output() {
+    pinned(1, || async {
+        let mut kept = Some(OnDrop(Some(|| panic!("of a destructor"))));
+        // It has the value until it is dropped, which is after it has given its output.
+        let task = spawn_local(poll_fn(move |_| {
+            let _here = &mut kept;
+            Poll::Ready(2)
+        }));
+        assert_eq!(task.await.expect("the output is there"), 2);
+        assert_eq!(spawn_local(async { 3 }).await.expect("no panic"), 3);
     });
 }
 

@@ -11,7 +11,7 @@ use std::future::Future;
 use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
@@ -52,7 +52,7 @@ pin_project! {
     /// The future of a pinned task. See the module head.
     pub(super) struct OnSeat<F> {
         seat: Option<Arc<Seat>>,
-        // Gone once it is ready.
+        // Gone once it is dropped.
         #[pin]
         future: Option<F>,
     }
@@ -82,10 +82,9 @@ impl<F: Future> Future for OnSeat<F> {
         let mut this = self.project();
         let _entered = Entered::new(this.seat);
         let Some(future) = this.future.as_mut().as_pin_mut() else {
-            unreachable!("a task is not polled after its end")
+            unreachable!("it is taken away in the destructor only")
         };
-        let output = ready!(future.poll(cx));
-        this.future.set(None);
-        Poll::Ready(output)
+        // Its destructor runs in ours, where a panic does not cost the output.
+        future.poll(cx)
     }
 }
