@@ -200,7 +200,8 @@ fn a_socket_becomes_a_bare_descriptor_and_leaves_the_driver() {
             // Both wait for their driver once, so that they are registered.
             let mut word = [0; 4];
             let (read, wrote) = zip(server.read_exact(&mut word), client.write_all(b"ping")).await;
-            (read.unwrap(), wrote.unwrap());
+            read.unwrap();
+            wrote.unwrap();
             (client, server)
         });
         assert!(owner.handle.registrations() > 0);
