@@ -15,6 +15,18 @@ pub enum Activity {
     Runnable(Duration),
 }
 
+/// What a thread has done until some moment.
+#[derive(Debug, Clone, Copy)]
+pub struct Account(());
+
+impl Account {
+    /// Not known.
+    #[must_use]
+    pub fn delayed_since(&self, _before: &Self) -> Duration {
+        Duration::ZERO
+    }
+}
+
 impl ThreadId {
     /// The calling thread.
     #[must_use]
@@ -37,6 +49,11 @@ impl ThreadId {
     /// Not known.
     #[must_use]
     pub fn activity(self) -> Option<Activity> {
+        None
+    }
+    /// Not known.
+    #[must_use]
+    pub fn account(self) -> Option<Account> {
         None
     }
 }

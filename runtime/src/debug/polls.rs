@@ -2,8 +2,12 @@
 //!
 //! Each seat has a [`Note`] of the poll that its sitter is in. In debug mode the loop fills it in for every poll
 //! ([`run`]); otherwise that costs one predictable branch. Somebody else looks at it every few milliseconds ([`look`]):
-//! the monitor, and on the current-thread flavour the watcher (`watcher.rs`), if there is one. What they find the second
+//! the monitor, or the watcher (`watcher.rs`) where there is no monitor. What they find the second
 //! time after the threshold is reported, once, by the reporter's thread, which also takes the stack.
+//!
+//! A thread that is kept from its core by others does not block. When a poll has lasted for an eighth of the threshold, the
+//! system is asked how long its thread has computed and waited so far, and once more at the threshold: time in which the
+//! thread would have run if it had had a core does not count.
 //!
 //! # Who may touch what
 //! `number` changes with each beginning and each end of a poll: it is odd while one lasts. It changes under the lock of
@@ -14,13 +18,13 @@
 //! taken off the note ([`Note::forget`]), and its end finds another number and leaves the note alone. A poll may end
 //! while it is reported: the stack is taken only if the number is still the same (`rt_io::stack`).
 
-use std::cell::Cell;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rt_io::stack::{self, NoStack, Thread};
+use rt_io::thread::{Account, ThreadId};
 use rt_sync::wait::WaitSlot;
 
 use super::report::{Report, ReportKind, ReportedTask};
@@ -46,6 +50,9 @@ struct Polled {
     number: u64,
     subject: Subject,
     thread: Option<Thread>,
+    id: ThreadId,
+    /// What its thread had done when the poll was first found to be long; `Some(None)` where that is not known.
+    account: Option<Option<Account>>,
     /// Only where nobody looks.
     began: Option<Instant>,
     /// Whether it was found to be slow.
@@ -76,7 +83,7 @@ impl Note {
     }
 
     fn begin(&self, subject: Subject, watched: bool) -> u64 {
-        let thread = this_thread();
+        let (thread, id) = this_thread();
         let began = (!watched).then(Instant::now);
         let mut polled = self.lock();
         let number = self.step(true);
@@ -84,6 +91,8 @@ impl Note {
             number,
             subject,
             thread,
+            id,
+            account: None,
             began,
             slow: false,
             reported: None,
@@ -161,20 +170,12 @@ impl Subject {
     }
 }
 
-thread_local! {
-    static THREAD: Cell<Option<Thread>> = const { Cell::new(None) };
-}
-
-fn this_thread() -> Option<Thread> {
-    THREAD
-        .try_with(|thread| {
-            if thread.get().is_none() {
-                thread.set(Thread::current());
-            }
-            thread.get()
-        })
-        .ok()
-        .flatten()
+fn this_thread() -> (Option<Thread>, ThreadId) {
+    thread_local! {
+        static THIS: (Option<Thread>, ThreadId) = (Thread::current(), ThreadId::current());
+    }
+    THIS.try_with(|this| *this)
+        .unwrap_or((None, ThreadId::from_raw(0)))
 }
 
 /// Polls a task with a note of it.
@@ -264,14 +265,28 @@ impl Note {
             return;
         }
         let age = Duration::from_nanos(stamp.saturating_sub(self.seen_at.load(Relaxed)));
-        if age < shared.debug.threshold {
+        let threshold = shared.debug.threshold;
+        if age < threshold / 8 {
+            return;
+        }
+        let Some((id, before)) = self.is_long(number) else {
+            return;
+        };
+        // The system is asked, so not under the lock.
+        let Some(before) = before else {
+            return self.note_account(number, id.account());
+        };
+        if age < threshold {
+            return;
+        }
+        let delayed = before
+            .and_then(|before| Some(id.account()?.delayed_since(&before).min(age)))
+            .unwrap_or_default();
+        if age - delayed < threshold {
             return;
         }
         let mut guard = self.lock();
-        let Some(polled) = guard
-            .as_mut()
-            .filter(|polled| polled.number == number && !polled.slow && polled.began.is_none())
-        else {
+        let Some(polled) = guard.as_mut().filter(|polled| polled.is(number)) else {
             return;
         };
         // The next look must not ask again, whatever the answer is.
@@ -290,10 +305,33 @@ impl Note {
             admitted: Mutex::new(Some(admitted)),
             task,
             since,
+            delayed,
             thread,
             poll: Arc::clone(&self.number),
             number,
         }));
+    }
+}
+
+impl Note {
+    /// Whose poll it is, and what was noted of its thread, if it was not found slow yet.
+    fn is_long(&self, number: u64) -> Option<(ThreadId, Option<Option<Account>>)> {
+        let guard = self.lock();
+        let polled = guard.as_ref().filter(|polled| polled.is(number))?;
+        Some((polled.id, polled.account))
+    }
+
+    fn note_account(&self, number: u64, account: Option<Account>) {
+        if let Some(polled) = self.lock().as_mut().filter(|polled| polled.is(number)) {
+            polled.account = Some(account);
+        }
+    }
+}
+
+impl Polled {
+    /// Whether this is the poll of that number, somebody looks, and it was not found slow yet.
+    fn is(&self, number: u64) -> bool {
+        self.number == number && !self.slow && self.began.is_none()
     }
 }
 
@@ -304,6 +342,8 @@ struct Slow {
     admitted: Mutex<Option<Admitted>>,
     task: ReportedTask,
     since: Instant,
+    /// For how much of the time its thread had no core.
+    delayed: Duration,
     thread: Option<Thread>,
     poll: Arc<AtomicU64>,
     number: u64,
@@ -315,6 +355,14 @@ impl Slow {
         let Some(admitted) = admitted.unwrap_or_else(PoisonError::into_inner).take() else {
             return;
         };
+        let delayed = if self.delayed >= blocked / 10 {
+            format!(
+                " (for {:.1?} of it its thread waited for a core)",
+                self.delayed
+            )
+        } else {
+            String::new()
+        };
         let report = Report {
             site: Some(self.task.site),
             task: Some(self.task.clone()),
@@ -323,7 +371,7 @@ impl Slow {
             ..Report::new(
                 ReportKind::SlowPoll,
                 &self.sink.runtime,
-                format!("has not given way for {blocked:.1?} and {what}"),
+                format!("has not given way for {blocked:.1?}{delayed} and {what}"),
             )
         };
         self.sink.deliver(admitted, report);
