@@ -424,3 +424,21 @@ fn the_environment_decides_where_the_builder_does_not() {
         assert!(!text.contains("rt: "), "{text}");
     });
 }
+
+/// Without the monitor the watcher looks; and without that too, the end of a slow poll is reported.
+#[test]
+fn without_the_monitor_slow_polls_are_reported_all_the_same() {
+    within_limit(|| {
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(1).monitor(false).debug(true);
+        let reports = Reports::of(&mut builder);
+        let runtime = builder.build().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let task = runtime.spawn(async move { spins(&stopped) });
+        assert_names(&reports.next(ReportKind::SlowPoll), &["spins at"]);
+        stop.store(true, SeqCst);
+        reports.next(ReportKind::SlowPollEnded);
+        runtime.block_on(task).unwrap();
+    });
+}

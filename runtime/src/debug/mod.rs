@@ -78,7 +78,7 @@ impl Debug {
             sink: Arc::new(Sink::new(Arc::clone(name), config.on_report.clone())),
             threshold: config.slow_poll_threshold,
             level,
-            watched: workers > 0 || level == Level::Full,
+            watched: workers > 0 && config.monitor || level == Level::Full,
             watcher: watcher::Bed::default(),
             inside: stuck_pool::Inside::default(),
         }
@@ -88,6 +88,16 @@ impl Debug {
     #[inline]
     pub(crate) fn notes_polls(&self) -> bool {
         self.level >= Level::Cheap
+    }
+
+    /// How often somebody has to look at the notes, so that a poll is found slow soon after the threshold: it is at the
+    /// second look after that at the latest.
+    pub(crate) fn look_each(&self) -> Duration {
+        if self.notes_polls() {
+            (self.threshold / 8).max(Duration::from_millis(1))
+        } else {
+            Duration::MAX
+        }
     }
 
     /// The count that a thread of the blocking pool takes part in.

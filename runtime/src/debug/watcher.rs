@@ -1,7 +1,8 @@
 //! The watcher: a thread of the full debug mode, which looks around and reports. It does nothing else: what the runtime
 //! does, it does without it.
 //!
-//! On the multi-thread flavour the monitor looks at the polls; on the current-thread flavour the watcher does.
+//! The monitor looks at the polls; where there is none the watcher does: on the current-thread flavour, and after
+//! [`Builder::monitor(false)`](crate::runtime::Builder::monitor).
 
 use std::sync::{Arc, Condvar, Mutex, Once, PoisonError, Weak};
 use std::thread;
@@ -39,9 +40,8 @@ pub(super) fn start(shared: &Arc<Shared>) {
         let _ = reader.spawn(rt_io::stack::warm_up);
     });
     let (weak, bed) = (Arc::downgrade(shared), Arc::clone(&shared.debug.watcher.0));
-    let tick = if shared.is_current_thread() {
-        // A poll is found slow at the second look after the threshold at the latest.
-        (shared.debug.threshold / 8).clamp(Duration::from_millis(1), TICK)
+    let tick = if looks_at_polls(shared) {
+        shared.debug.look_each().min(TICK)
     } else {
         TICK
     };
@@ -49,6 +49,10 @@ pub(super) fn start(shared: &Arc<Shared>) {
     rt_sync::grants::watch();
     // Without it there are fewer reports.
     let _ = builder.spawn(move || watch(&weak, &bed.0, &bed.1, tick));
+}
+
+fn looks_at_polls(shared: &Shared) -> bool {
+    shared.is_current_thread() || !shared.config.monitor
 }
 
 fn watch(shared: &Weak<Shared>, closed: &Mutex<bool>, condvar: &Condvar, tick: Duration) {
@@ -68,7 +72,7 @@ fn watch(shared: &Weak<Shared>, closed: &Mutex<bool>, condvar: &Condvar, tick: D
             return;
         };
         let now = Instant::now();
-        if shared.is_current_thread() {
+        if looks_at_polls(&shared) {
             for seat in shared.seats.snapshot().iter() {
                 polls::look(&shared, seat, now);
             }

@@ -45,6 +45,8 @@ pub(crate) struct Config {
     pub(crate) on_thread_park: Option<Hook>,
     pub(crate) on_thread_unpark: Option<Hook>,
     pub(crate) shutdown_grace: Duration,
+    /// Whether workers are watched.
+    pub(crate) monitor: bool,
     /// `None`: as many as workers.
     pub(crate) max_spare_threads: Option<usize>,
     pub(crate) unhandled_panic: UnhandledPanic,
@@ -66,6 +68,7 @@ impl Config {
             on_thread_park: None,
             on_thread_unpark: None,
             shutdown_grace: SHUTDOWN_GRACE,
+            monitor: true,
             max_spare_threads: None,
             unhandled_panic: UnhandledPanic::Report,
             on_report: None,

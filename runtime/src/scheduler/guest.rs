@@ -63,6 +63,7 @@ impl Shared {
                 unreachable!("a free seat has its core");
             };
             seat.works.store(false, Relaxed);
+            seat.sitter.store(0, Relaxed);
             root.sit(&seat);
             let cx = Context::new(self.clone(), Phase::Polling);
             cx.sitting.replace(Some(Sitting::new(seat.clone(), core)));

@@ -23,7 +23,7 @@ use crate::trace;
 
 /// How long a seat must not have looked at its selector before somebody else does. A turn is about 100 µs; five times
 /// that says that something is wrong, and still nobody notices.
-const AFTER: Duration = Duration::from_micros(500);
+pub(super) const AFTER: Duration = Duration::from_micros(500);
 
 /// A unit of coarse time is 2^24 ns, 17 ms; 32 bits of them are two years.
 const COARSE: u32 = 24;

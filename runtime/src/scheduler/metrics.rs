@@ -134,6 +134,11 @@ impl Spent {
         self.change(now, 0);
     }
 
+    /// Another number after each change.
+    pub(crate) fn mark(&self) -> u64 {
+        self.since.load(Relaxed)
+    }
+
     #[inline]
     fn change(&self, now: u64, to: u64) {
         let since = self.since.load(Relaxed);

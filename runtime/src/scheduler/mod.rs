@@ -162,7 +162,7 @@ impl Shared {
                 blocking: Pool::new(blocking_config),
                 compute: Pool::new(pool(blocking::Config::compute(), "compute")),
                 admission: Arc::new(Semaphore::new(slots)),
-                monitor: Monitor::new(),
+                monitor: Monitor::new(config.monitor),
                 spares: Spares::new(),
                 threads: Latch::default(),
                 closed: AtomicBool::new(false),

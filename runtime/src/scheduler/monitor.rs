@@ -1,8 +1,8 @@
 //! The monitor: one thread that looks after seats which cannot look after themselves.
 //!
-//! It sleeps while every worker does. Else, each [`TICK`], it looks at every seat that is awake and has not begun a turn
-//! since the last look, that is, whose thread is inside one long poll or in a run of them:
-//! - its selector and its timers are turned (`help.rs`);
+//! It sleeps while every worker does. Else it looks at the seats that are awake, each [`CALM`] or more often. One whose
+//! sitter has not been at its selector for half a millisecond gets its selector and its timers turned (`help.rs`). If it has
+//! made no turn either at the next look, [`STUCK`] later, its thread is inside one long poll, and
 //! - a task in its next slot, which no thief can reach, is moved to the injector;
 //! - a backlog in its queue, or in the injector, wakes a worker, in case the seat had no occasion to do so.
 //!
@@ -10,31 +10,68 @@
 //!
 //! And it gives a stand-in to guest seats whose thread has left `block_on` while sockets or timers were registered.
 //!
-//! The current-thread flavour has no monitor: there nothing of the runtime runs on another thread.
+//! The current-thread flavour has no monitor: there nothing of the runtime runs on another thread. With
+//! [`Builder::monitor(false)`](crate::runtime::Builder::monitor) it sleeps, but for those guest seats.
+//!
+//! # What a look costs
+//! Some 10 to 20 µs, nearly all of it for waking a thread by a timer; the seats by themselves take less than one. So what
+//! counts is the number of looks: see [`CALM`] and [`ALERT`].
 
 use std::io;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rt_io::thread::{Activity, ThreadId};
+
+use super::help::AFTER;
 use super::lend::Job;
+use super::seats::Snapshot;
 use super::spare::SpareWorkers;
 use super::{Seat, Shared, launch};
 use crate::debug;
 
-/// Between two looks. A worker that is stuck delays its next slot by one to two of these.
-const TICK: Duration = Duration::from_millis(2);
+/// Between two looks while all goes well. A task that blocks its worker out of the blue delays its neighbours by one of
+/// these, unless another worker runs out of work meanwhile. Looks each 2 ms were 1.4 % of the CPU of an echo server with 50
+/// connections on two workers; see the rows "monitor" of the benchmarks.
+const CALM: Duration = Duration::from_millis(8);
 
-/// The same while some seat is stuck: its sockets are served once a tick.
-const STUCK_TICK: Duration = Duration::from_millis(1);
+/// Between two looks for [`ALERT_FOR`] after a seat was stuck.
+const ALERT: Duration = Duration::from_millis(2);
 
-/// Looks with every worker asleep before the monitor sleeps as well: a server with a request now and then does not pay
-/// for waking it each time.
-const IDLE_TICKS: u32 = 10;
+/// The same while some seat is stuck or may be: its sockets are served once a look.
+const STUCK: Duration = Duration::from_millis(1);
+
+/// After how long the system is asked whether the thread of a seat is stuck or just waits for its core. On a machine that
+/// has something else to do as well that is often so, for a slice of the kernel's scheduler.
+const DOUBT: Duration = Duration::from_millis(5);
+
+/// Whatever rhythm a task blocks its worker in, it does so unexpectedly once in this time, so that a socket suffers from
+/// [`CALM`] at most 8 ms in 2 s, 0.4 % of the time. For the rest of the time [`ALERT`] is the bound.
+const ALERT_FOR: Duration = Duration::from_secs(2);
+
+/// For so long after a thread was found to wait for its core only those that are known to be stuck are looked at more
+/// often: with more threads than cores some thread always waits.
+const CROWDED_FOR: Duration = Duration::from_millis(100);
+
+/// With every worker asleep for so long the monitor sleeps as well. A server with a request now and then does not pay for
+/// waking it each time.
+const QUIET: Duration = Duration::from_millis(25);
+
+/// How much of a core a thread must have had in one turn to count as stuck.
+const COMPUTES: Duration = Duration::from_millis(2);
+
+/// How long a turn must take to count as stuck, where nothing else is known: several slices of the kernel's scheduler.
+const UNKNOWN: Duration = Duration::from_millis(10);
+
+/// Between two questions about one thread.
+const ASK_AGAIN: Duration = Duration::from_millis(4);
 
 /// The monitor's bed.
 pub(crate) struct Monitor {
+    /// Whether it watches the workers, or only abandoned seats.
+    watches: bool,
     asleep: AtomicBool,
     lock: Mutex<()>,
     condvar: Condvar,
@@ -50,8 +87,9 @@ pub(crate) struct Monitor {
 }
 
 impl Monitor {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(watches: bool) -> Self {
         Self {
+            watches,
             asleep: AtomicBool::new(false),
             lock: Mutex::new(()),
             condvar: Condvar::new(),
@@ -82,13 +120,25 @@ impl Monitor {
         Duration::from_nanos(self.ready_age_max.load(Relaxed))
     }
 
-    /// A worker woke up: one load unless the monitor sleeps.
+    /// A worker woke up: a fence and a load, unless the monitor sleeps.
     #[inline]
     pub(crate) fn wake(&self) {
+        // Pairs with the fence of `wait`: the worker is awake by now, and the monitor sees that, or we see that it sleeps.
+        fence(SeqCst);
         if self.asleep.load(Relaxed) && self.asleep.swap(false, SeqCst) {
-            drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
-            self.condvar.notify_one();
+            self.rouse();
         }
+    }
+
+    /// Ends its present sleep.
+    #[cold]
+    fn rouse(&self) {
+        drop(self.lock());
+        self.condvar.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes how long a seat that is stuck has left its selector and its tasks alone.
@@ -106,37 +156,43 @@ impl Monitor {
 
     /// A guest seat was left while something is registered with it.
     pub(super) fn watch_guests(&self) {
-        self.guests.store(true, SeqCst);
-        self.wake();
+        if !self.guests.swap(true, SeqCst) {
+            self.rouse();
+        }
     }
 
     pub(super) fn close(&self) {
         self.closed.store(true, SeqCst);
-        self.asleep.store(false, SeqCst);
-        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
-        self.condvar.notify_one();
+        self.rouse();
     }
 
-    /// Waits for a tick, or until woken if `idle`. `false`: the runtime closed.
-    fn wait(&self, idle: bool, tick: Duration, look: impl Fn() -> bool) -> bool {
-        let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle {
-            self.asleep.store(true, SeqCst);
-            // Pairs with the worker that clears its idle bit and then calls `wake`: it sees `asleep`, or we see it.
-            std::sync::atomic::fence(SeqCst);
-            while self.asleep.load(Ordering::SeqCst) && !self.closed.load(SeqCst) && !look() {
-                guard = self
-                    .condvar
-                    .wait(guard)
-                    .unwrap_or_else(PoisonError::into_inner);
+    /// Waits for a tick; without one until a worker wakes up, or `is_busy` says that one has. No longer than until a guest seat
+    /// is left, if there are threads to serve it (`no_thread`). `false`: the runtime closed.
+    fn wait(&self, tick: Option<Duration>, no_thread: bool, is_busy: impl Fn() -> bool) -> bool {
+        let is_done = || self.closed.load(SeqCst) || self.guests.load(SeqCst) && !no_thread;
+        let mut guard = self.lock();
+        match tick {
+            Some(tick) if !is_done() => {
+                let slept = self.condvar.wait_timeout(guard, tick);
+                drop(slept.unwrap_or_else(PoisonError::into_inner));
             }
-            self.asleep.store(false, SeqCst);
-        } else if !self.closed.load(SeqCst) {
-            drop(
-                self.condvar
-                    .wait_timeout(guard, tick)
-                    .unwrap_or_else(PoisonError::into_inner),
-            );
+            Some(_) => {}
+            None if self.watches => {
+                self.asleep.store(true, SeqCst);
+                // Pairs with the fence of `wake`.
+                fence(SeqCst);
+                while self.asleep.load(SeqCst) && !is_done() && !is_busy() {
+                    let slept = self.condvar.wait(guard);
+                    guard = slept.unwrap_or_else(PoisonError::into_inner);
+                }
+                self.asleep.store(false, SeqCst);
+            }
+            None => {
+                while !is_done() {
+                    let slept = self.condvar.wait(guard);
+                    guard = slept.unwrap_or_else(PoisonError::into_inner);
+                }
+            }
         }
         !self.closed.load(SeqCst)
     }
@@ -144,19 +200,49 @@ impl Monitor {
 
 /// A seat as it was when the monitor last saw a change.
 pub(super) struct Watched {
-    turn: u64,
-    pub(super) since: Instant,
-    /// What its thread had computed when all were first seen stuck: see `spare.rs`.
-    pub(super) ran: Option<Duration>,
+    /// Its turn, and since when it has been awake or asleep.
+    state: (u64, u64),
+    since: Instant,
+    /// It had not been at its selector for a while, so it was looked at again soon.
+    late: bool,
+    /// Its thread was found to be stuck.
+    stuck: bool,
+    /// What its thread had computed when the system was first asked.
+    ran: Option<Duration>,
+    /// When to ask again.
+    ask_at: Instant,
+}
+
+/// What a thread does that does not turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// It blocks, or computes.
+    Stuck,
+    /// It waits for a core.
+    Waits,
+    /// That will be known when it is asked for the next time.
+    Unknown,
 }
 
 impl Watched {
-    fn new(turn: u64, since: Instant) -> Self {
-        Self {
-            turn,
-            since,
-            ran: None,
-        }
+    /// Asks the system what the thread of the seat does. That takes some 20 µs.
+    pub(super) fn ask(&mut self, seat: &Seat, now: Instant) -> Found {
+        let found = match ThreadId::from_raw(seat.sitter.load(Relaxed)).activity() {
+            Some(Activity::Blocked) => Found::Stuck,
+            Some(Activity::Runnable(ran)) => match self.ran {
+                None => {
+                    self.ran = Some(ran);
+                    Found::Unknown
+                }
+                Some(before) if ran.saturating_sub(before) >= COMPUTES => Found::Stuck,
+                Some(_) => Found::Waits,
+            },
+            None if now.saturating_duration_since(self.since) >= UNKNOWN => Found::Stuck,
+            None => Found::Unknown,
+        };
+        self.stuck |= found == Found::Stuck;
+        self.ask_at = now + ASK_AGAIN;
+        found
     }
 }
 
@@ -167,57 +253,174 @@ pub(super) fn start(shared: &Arc<Shared>) -> io::Result<()> {
 }
 
 fn watch(shared: &Arc<Shared>) {
-    let mut seats = shared.seats.snapshot();
-    // By the index of the seat.
-    let mut watched: Vec<Watched> = Vec::new();
-    let mut quiet = 0;
-    let mut stuck = 0;
-    let mut spares = SpareWorkers::default();
+    let mut looks = Looks::new(shared);
     loop {
-        let busy = || seats.iter().any(|seat| is_awake(seat)) || shared.monitor.guests.load(SeqCst);
-        let tick = if stuck > 0 { STUCK_TICK } else { TICK };
-        // Spare workers that look after themselves are no reason to stay awake, but they have to be sent away.
-        let idle = quiet > IDLE_TICKS && shared.monitor.spares() == 0;
-        if !shared.monitor.wait(idle, tick, busy) {
+        let tick = looks.tick(shared);
+        let seats = &looks.seats;
+        let is_busy = || seats.iter().any(|seat| is_awake(seat));
+        if !shared.monitor.wait(tick, looks.no_thread, is_busy) {
             return;
         }
-        shared.seats.refresh(&mut seats);
         let now = Instant::now();
+        if tick.is_none() {
+            // Somebody was awake.
+            looks.busy_at = now;
+        }
+        if shared.monitor.watches {
+            looks.look(shared, now);
+        }
+        if shared.monitor.guests.load(SeqCst) {
+            looks.no_thread = serve_guests(shared).is_err();
+        }
+    }
+}
+
+/// What the monitor remembers from one look to the next.
+struct Looks {
+    seats: Snapshot,
+    /// By the index of the seat.
+    watched: Vec<Watched>,
+    spares: SpareWorkers,
+    /// Some seat may be stuck.
+    suspects: bool,
+    /// Some seat is.
+    stuck: bool,
+    /// When one last was.
+    stuck_at: Option<Instant>,
+    /// When a thread was last found to wait for its core.
+    crowded_at: Option<Instant>,
+    /// When a worker was last seen awake.
+    busy_at: Instant,
+    /// When the last look was.
+    at: Instant,
+    /// The longest tick.
+    calm: Duration,
+    /// A guest seat was left, and no thread could be had for it.
+    no_thread: bool,
+}
+
+impl Looks {
+    fn new(shared: &Shared) -> Self {
+        let now = Instant::now();
+        Self {
+            seats: shared.seats.snapshot(),
+            watched: Vec::new(),
+            spares: SpareWorkers::default(),
+            suspects: false,
+            stuck: false,
+            stuck_at: None,
+            crowded_at: None,
+            busy_at: now,
+            at: now,
+            calm: CALM.min(shared.debug.look_each()),
+            no_thread: false,
+        }
+    }
+
+    /// How long until the next look; `None`: until a worker wakes up.
+    fn tick(&self, shared: &Shared) -> Option<Duration> {
+        let monitor = &shared.monitor;
+        let rests = !monitor.watches || self.at.saturating_duration_since(self.busy_at) >= QUIET;
+        // Spare workers that look after themselves are no reason to stay awake, but they have to be sent away.
+        if rests && monitor.spares() == 0 && !self.no_thread {
+            return None;
+        }
+        let lately = |at: Option<Instant>, span| {
+            at.is_some_and(|at| self.at.saturating_duration_since(at) < span)
+        };
+        let suspects = self.suspects && !lately(self.crowded_at, CROWDED_FOR);
+        Some(if self.stuck || suspects {
+            STUCK
+        } else if lately(self.stuck_at, ALERT_FOR) {
+            ALERT.min(self.calm)
+        } else {
+            self.calm
+        })
+    }
+
+    fn look(&mut self, shared: &Arc<Shared>, now: Instant) {
+        self.at = now;
+        (self.suspects, self.stuck) = (false, false);
         let (mut workers_turn, mut spares_turn) = (false, false);
-        let mut any_awake = false;
-        stuck = 0;
-        for seat in seats.iter() {
+        // The seat about which it is doubted the longest.
+        let mut doubted: Option<(Instant, usize)> = None;
+        shared.seats.refresh(&mut self.seats);
+        for seat in self.seats.iter() {
             debug::polls::look(shared, seat, now);
-            let turn = seat.turn.load(Relaxed);
+            let state = (seat.turn.load(Relaxed), seat.counters.spent.mark());
             let is_awake = is_awake(seat);
-            any_awake |= is_awake;
-            let before = watched.get(seat.index);
+            if is_awake {
+                self.busy_at = now;
+            }
+            let before = self.watched.get(seat.index);
             if let Some(before) = before
-                && before.turn == turn
                 && is_awake
+                && before.state == state
             {
-                stuck += 1;
+                let is_needed = is_needed(seat);
+                self.suspects |= is_needed;
+                self.stuck |= before.stuck && is_needed;
+                if !before.stuck
+                    && is_needed
+                    && now.saturating_duration_since(before.since) >= DOUBT
+                    && now >= before.ask_at
+                    && doubted.is_none_or(|(since, _)| before.since < since)
+                {
+                    doubted = Some((before.since, seat.index));
+                }
                 shared.monitor.note_ages(seat, now, before.since);
                 rescue(shared, seat, now);
-            } else {
-                let seen = Watched::new(turn, now);
-                match watched.get_mut(seat.index) {
-                    Some(before) => *before = seen,
-                    // Seats are looked at in their order.
-                    None => watched.push(seen),
-                }
-                workers_turn |= !seat.is_guest();
-                spares_turn |= seat.works.load(Relaxed);
+                continue;
             }
+            let mut late = is_awake && u128::from(seat.selector_age(now)) >= AFTER.as_nanos();
+            if late {
+                seat.help(now);
+                // Not twice in a row: it has turned in between. (A seat on which nothing is registered does not always
+                // say when.)
+                late = !before.is_some_and(|before| before.late);
+                self.suspects |= late;
+            }
+            let seen = Watched {
+                state,
+                since: now,
+                late,
+                stuck: false,
+                ran: None,
+                ask_at: now,
+            };
+            match self.watched.get_mut(seat.index) {
+                Some(before) => *before = seen,
+                // Seats are looked at in their order.
+                None => self.watched.push(seen),
+            }
+            workers_turn |= !seat.is_guest();
+            spares_turn |= seat.works.load(Relaxed);
         }
-        let guests = shared.monitor.guests.load(SeqCst);
-        quiet = if any_awake || guests { 0 } else { quiet + 1 };
-        spares.look(shared, now, workers_turn);
+        // Tasks from outside wait for any of them.
+        self.suspects |= !workers_turn && !shared.injector.is_empty();
+        if let Some((_, index)) = doubted {
+            self.resolve(index, now);
+        }
+        if self.stuck {
+            self.stuck_at = Some(now);
+        }
+        self.spares.look(shared, now, workers_turn);
         if !workers_turn && !spares_turn {
-            spares.consider(shared, now, &seats, &mut watched);
+            self.spares
+                .consider(shared, now, &self.seats, &mut self.watched);
         }
-        if guests {
-            serve_guests(shared);
+    }
+
+    /// Finds out about a seat that is in doubt.
+    fn resolve(&mut self, index: usize, now: Instant) {
+        let (Some(seat), Some(watched)) = (self.seats.get(index), self.watched.get_mut(index))
+        else {
+            return;
+        };
+        match watched.ask(seat, now) {
+            Found::Stuck => self.stuck = true,
+            Found::Waits => self.crowded_at = Some(now),
+            Found::Unknown => {}
         }
     }
 }
@@ -225,6 +428,11 @@ fn watch(shared: &Arc<Shared>) {
 /// Whether somebody sits on the seat and does not sleep.
 fn is_awake(seat: &Seat) -> bool {
     !seat.wakeup.park.is_parked() && !seat.is_free()
+}
+
+/// Whether anything waits for the sitter, or may come to.
+fn is_needed(seat: &Seat) -> bool {
+    seat.has_sources() || !seat.stealer.is_empty() || !seat.next.is_empty()
 }
 
 fn rescue(shared: &Shared, seat: &Seat, now: Instant) {
@@ -237,23 +445,21 @@ fn rescue(shared: &Shared, seat: &Seat, now: Instant) {
     }
 }
 
-/// Gives each abandoned guest seat a stand-in.
-fn serve_guests(shared: &Arc<Shared>) {
+/// Gives each abandoned guest seat a stand-in. Fails if no thread can be had.
+fn serve_guests(shared: &Arc<Shared>) -> Result<(), ()> {
     while let Some(seat) = shared.seats.take_to_serve(Seat::has_sources) {
-        match seat.sit() {
-            Some(core) => {
-                if let Err(Job { seat, core }) = shared.spares.run(Job { seat, core }) {
-                    // No thread to be had: try again at the next tick.
-                    seat.rise(core);
-                    shared.seats.put_free(seat);
-                    return;
-                }
-            }
-            None => unreachable!("a free seat has its core"),
+        let Some(core) = seat.sit() else {
+            unreachable!("a free seat has its core");
+        };
+        if let Err(Job { seat, core }) = shared.spares.run(Job { seat, core }) {
+            seat.rise(core);
+            shared.seats.put_free(seat);
+            return Err(());
         }
     }
     shared.monitor.guests.store(false, SeqCst);
     if shared.seats.any_free(Seat::has_sources) {
         shared.monitor.guests.store(true, SeqCst);
     }
+    Ok(())
 }

@@ -62,7 +62,7 @@ pub(crate) struct Seat {
     pub(crate) selected_at: AtomicU64,
     /// Set when the owner wants its seat back from a stand-in.
     pub(crate) wanted: AtomicBool,
-    /// The thread that sits, as the system numbers it, if it is one of the runtime's own; else zero, or whoever sat before.
+    /// The thread that sits, as the system numbers it, if it is one of the runtime's own; else zero.
     pub(crate) sitter: AtomicU32,
     /// A guest seat whose sitter takes whatever task there is, as a worker does: see `spare.rs`.
     pub(crate) works: AtomicBool,

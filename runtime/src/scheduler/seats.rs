@@ -222,6 +222,10 @@ impl Snapshot {
         self.0.iter()
     }
 
+    pub(crate) fn get(&self, index: usize) -> Option<&Arc<Seat>> {
+        self.0.get(index)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

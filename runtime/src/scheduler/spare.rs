@@ -13,17 +13,15 @@
 //!
 //! On a machine that is busy elsewhere, or has more workers than cores, a worker that the kernel keeps waiting looks like
 //! a stuck one, and one more thread would make it worse. So before one is called the system is asked what the threads do:
-//! stuck is who is blocked, or has computed for [`COMPUTES`] in this turn. Where the system does not tell, who has not
-//! turned for [`UNKNOWN`].
+//! stuck is who is blocked, or has computed for 2 ms in this turn. Where the system does not tell, who has not turned for 10 ms
+//! ([`Watched::ask`]).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use rt_io::thread::{Activity, ThreadId};
-
 use super::lend::Job;
-use super::monitor::Watched;
+use super::monitor::{Found, Watched};
 use super::seats::Snapshot;
 use super::{Seat, Shared};
 use crate::trace;
@@ -36,12 +34,6 @@ const NEXT: Duration = Duration::from_millis(4);
 
 /// How long a worker must have been back before the spare workers go: they are not sent away between two long polls.
 const BACK: Duration = Duration::from_millis(10);
-
-/// How much of a core a thread must have had in one turn to count as stuck: a tick of the monitor.
-const COMPUTES: Duration = Duration::from_millis(2);
-
-/// How long a turn must take to count as stuck, where nothing else is known: several slices of the kernel's scheduler.
-const UNKNOWN: Duration = Duration::from_millis(10);
 
 /// After the system has said that some worker only waits for a core, it is not asked again for this long: asking takes
 /// some 20 µs.
@@ -101,7 +93,7 @@ impl SpareWorkers {
             .all(|seat| {
                 watched
                     .get_mut(seat.index)
-                    .is_some_and(|watched| is_stuck(seat, watched, now))
+                    .is_some_and(|watched| watched.ask(seat, now) == Found::Stuck)
             });
         self.ask_at = (!all_stuck).then(|| now + ASK_AGAIN);
         if all_stuck {
@@ -180,18 +172,6 @@ fn sit_on_new(shared: &Arc<Shared>) -> Option<At> {
             shared.seats.put_free(seat);
             None
         }
-    }
-}
-
-/// Whether the thread of a seat that has not turned blocks or computes, and does not only wait for a core.
-fn is_stuck(seat: &Seat, watched: &mut Watched, now: Instant) -> bool {
-    match ThreadId::from_raw(seat.sitter.load(Relaxed)).activity() {
-        Some(Activity::Blocked) => true,
-        Some(Activity::Runnable(ran)) => {
-            let before = *watched.ran.get_or_insert(ran);
-            ran.saturating_sub(before) >= COMPUTES
-        }
-        None => now.saturating_duration_since(watched.since) >= UNKNOWN,
     }
 }
 

@@ -351,3 +351,59 @@ fn workers_that_wait_for_a_core_are_not_replaced() {
         assert!(metrics.hand_offs <= 2, "{} hand-offs", metrics.hand_offs);
     });
 }
+
+/// Without the monitor nobody looks after a worker that is stuck; the seat of a `block_on` that is over is served all the same.
+#[test]
+fn without_the_monitor_a_blocked_worker_is_waited_for() {
+    within_limit(|| {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .monitor(false)
+            .build()
+            .unwrap();
+        let (sender, receiver) = mpsc::channel();
+        let addr = runtime.block_on(async {
+            // Registered with the seat of this thread: a timer, and the sockets of a task that lives on.
+            let (listener, wait) = (
+                TcpListener::bind("127.0.0.1:0").await.unwrap(),
+                sleep(30 * MS),
+            );
+            let addr = listener.local_addr().unwrap();
+            let (mut accept, mut wait) = (
+                Box::pin(async move { listener.accept().await }),
+                Box::pin(wait),
+            );
+            assert!(
+                futures_lite::future::poll_once(accept.as_mut())
+                    .await
+                    .is_none()
+            );
+            assert!(
+                futures_lite::future::poll_once(wait.as_mut())
+                    .await
+                    .is_none()
+            );
+            let waited = sender.clone();
+            rt::spawn(async move {
+                wait.await;
+                waited.send("timer").unwrap();
+                accept.await.unwrap();
+                waited.send("socket").unwrap();
+            });
+            addr
+        });
+        assert_eq!(receiver.recv_timeout(LONG), Ok("timer"));
+        let _stream = connect(addr);
+        assert_eq!(receiver.recv_timeout(LONG), Ok("socket"));
+
+        let blocked = Blocked::threads(&runtime, 1);
+        runtime.spawn(async move { sender.send("task").unwrap() });
+        assert_eq!(
+            receiver.recv_timeout(50 * MS),
+            Err(mpsc::RecvTimeoutError::Timeout)
+        );
+        blocked.release();
+        assert_eq!(receiver.recv_timeout(LONG), Ok("task"));
+        assert_eq!(runtime.metrics().hand_offs, 0);
+    });
+}

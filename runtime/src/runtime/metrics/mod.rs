@@ -66,7 +66,7 @@ pub struct RuntimeMetrics {
     pub hand_offs: u64,
     /// Spare workers at work now.
     pub spare_threads: usize,
-    /// The longest time that a selector with sockets was seen unattended, to a tick of the monitor (1 to 2 ms). How late a
+    /// The longest time that a selector with sockets was seen unattended, to a tick of the monitor (1 to 8 ms). How late a
     /// blocked worker made the sockets that are registered with it.
     pub selector_age_max: Duration,
     /// The longest time that tasks were seen to wait in the queue of a worker that made no turn, to a tick of the monitor.
