@@ -26,6 +26,7 @@
 //!
 //! Channels between tasks are `futures-channel`'s for all peers, so that a row compares schedulers and not channels.
 
+pub mod busy;
 pub mod callgrind;
 pub mod child;
 pub mod goal;

@@ -7,21 +7,26 @@
 //! | `echo <peer> <workers> <buffer> <sleepers>` | its port, then one line a command |
 //! | `http <peer> <workers>` | its port, then one line a command |
 //! | `stall <peer> <workers> <trouble>` | its port, then one line a command |
+//! | `busy <peer> <workers> <tasks>` | its port, then one line a command |
+//! | `monitor <on or off> <workers>` | its port, then one line a command |
 //! | `load <port> <connections> <bytes>` | `0` when connected, then one line a command |
 //!
 //! Commands of servers: `usage` (CPU in ns, resident bytes); of `stall` also `late` (p50 ns and p99 ns by which its tickers
-//! were late since the last question). Commands of the load generator: `time <ms>`, `paced <ms> <pause in us>` and
+//! were late since the last question); of `busy` `work` and `rest`; of `monitor` `usage` (CPU in ns, that of the
+//! monitor) and `spawn <tasks>` (CPU ns, ns).
+//! Commands of the load generator: `time <ms>`, `paced <ms> <pause in us>` and
 //! `count <messages>` (messages, elapsed ns, p50 ns, p99 ns, p99.9 ns).
 
 use std::io::BufRead;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::child::CHILD_FLAG;
 use crate::load::{Load, Until};
-use crate::peer::{HttpPeer, Peer, PeerId, Rt, Tokio, by_hand};
-use crate::{rows, serve, stalls, usage, with_peer};
+use crate::peer::{HttpPeer, Peer, PeerId, Rt, Tokio, Unwatched, by_hand, on_worker};
+use crate::rows::spawn::spawn_join;
+use crate::{busy, rows, serve, stalls, usage, with_peer};
 
 /// Plays the role that the command line names and ends the process; returns if it names none.
 ///
@@ -56,6 +61,11 @@ pub fn play_if_child() {
         ["stall", peer, workers, trouble] => {
             with_peer!(parse(peer), P => stalls::serve::<P>(parse(workers), parse(trouble), answer));
         }
+        ["busy", peer, workers, tasks] => {
+            with_peer!(parse(peer), P => busy::serve::<P>(parse(workers), parse(tasks), answer));
+        }
+        ["monitor", "on", workers] => watched::<Rt>(parse(workers)),
+        ["monitor", "off", workers] => watched::<Unwatched>(parse(workers)),
         ["http", peer, workers] => match parse(peer) {
             PeerId::Rt => http::<Rt>(parse(workers)),
             PeerId::Tokio => http::<Tokio>(parse(workers)),
@@ -76,6 +86,30 @@ fn parse<T: FromStr>(word: &str) -> T {
 fn answer(numbers: &[f64]) {
     let words: Vec<String> = numbers.iter().map(f64::to_string).collect();
     println!("{}", words.join(" "));
+}
+
+/// An echo server that also spawns.
+fn watched<P: Peer>(workers: usize) {
+    let (peer, address) = serve::echo::<P>(workers, 4096);
+    answer(&[f64::from(address.port())]);
+    for line in std::io::stdin().lock().lines() {
+        let line = line.expect("the parent writes text");
+        match *line.split(' ').collect::<Vec<_>>() {
+            ["usage"] => answer(&[
+                usage::cpu_of_others().as_nanos() as f64,
+                usage::cpu_of_thread("rt-monitor").as_nanos() as f64,
+            ]),
+            ["spawn", tasks] => {
+                let tasks: u64 = parse(tasks);
+                let (cpu, start) = (usage::process_cpu(), Instant::now());
+                on_worker(&peer, spawn_join::<P>(tasks));
+                let used = [usage::process_cpu() - cpu, start.elapsed()];
+                answer(&used.map(|used| used.as_nanos() as f64));
+            }
+            _ => panic!("a server of the monitor rows does not understand {line:?}"),
+        }
+    }
+    std::mem::forget(peer);
 }
 
 /// Answers `usage` until the parent closes the pipe.

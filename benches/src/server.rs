@@ -99,6 +99,35 @@ impl Server {
         Ok([numbers[0], numbers[1]])
     }
 
+    /// CPU that a `monitor` server has used, and what its monitor has of it, in nanoseconds.
+    ///
+    /// # Errors
+    ///
+    /// If the child does not answer.
+    pub fn cpu_with_monitor(&mut self) -> Result<[f64; 2], ChildError> {
+        let numbers = self.child.ask("usage")?;
+        Ok([numbers[0], numbers[1]])
+    }
+
+    /// Lets a `monitor` server spawn and await so many tasks. CPU of the process, and time, in nanoseconds.
+    ///
+    /// # Errors
+    ///
+    /// If the child does not answer.
+    pub fn spawns(&mut self, number: u64) -> Result<[f64; 2], ChildError> {
+        let numbers = self.child.ask(&format!("spawn {number}"))?;
+        Ok([numbers[0], numbers[1]])
+    }
+
+    /// Sets the tasks of a `busy` server to work, or lets them rest.
+    ///
+    /// # Errors
+    ///
+    /// If the child does not answer.
+    pub fn set_busy(&mut self, busy: bool) -> Result<(), ChildError> {
+        self.child.ask(if busy { "work" } else { "rest" }).map(drop)
+    }
+
     fn usage(&mut self) -> Result<[f64; 2], ChildError> {
         let numbers = self.child.ask("usage")?;
         Ok([numbers[0], numbers[1]])

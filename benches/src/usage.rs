@@ -23,6 +23,25 @@ pub fn process_cpu() -> Duration {
     read(ClockId::ProcessCPUTime)
 }
 
+/// CPU time that the threads of this name have used so far.
+///
+/// # Panics
+///
+/// If `/proc` does not tell: the rows about the monitor need Linux.
+#[must_use]
+pub fn cpu_of_thread(name: &str) -> Duration {
+    let threads = std::fs::read_dir("/proc/self/task").expect("/proc lists the threads");
+    let of_thread = |path: std::path::PathBuf| {
+        let comm = std::fs::read_to_string(path.join("comm")).ok()?;
+        let times = std::fs::read_to_string(path.join("schedstat")).ok()?;
+        let ran = times.split(' ').next()?.parse().ok()?;
+        (comm.trim() == name).then(|| Duration::from_nanos(ran))
+    };
+    threads
+        .filter_map(|thread| of_thread(thread.ok()?.path()))
+        .sum()
+}
+
 fn read(clock: ClockId) -> Duration {
     let time = clock_gettime(clock);
     Duration::new(

@@ -23,7 +23,7 @@ mod rt;
 mod smol;
 mod tokio;
 
-pub use self::rt::Rt;
+pub use self::rt::{Rt, Unwatched};
 pub use self::smol::Smol;
 pub use self::tokio::Tokio;
 

@@ -15,8 +15,14 @@ use rt::task::JoinHandle;
 use super::{HttpPeer, Peer};
 
 /// This project's runtime.
+pub type Rt = Runs<true>;
+
+/// This project's runtime without its monitor.
+pub type Unwatched = Runs<false>;
+
+/// This project's runtime, with its monitor or without.
 #[derive(Debug)]
-pub struct Rt {
+pub struct Runs<const MONITOR: bool> {
     runtime: Runtime,
 }
 
@@ -35,7 +41,7 @@ impl<T> Future for Join<T> {
     }
 }
 
-impl Peer for Rt {
+impl<const MONITOR: bool> Peer for Runs<MONITOR> {
     type Join<T: Send + 'static> = Join<T>;
     type Listener = TcpListener;
     type Stream = TcpStream;
@@ -43,6 +49,7 @@ impl Peer for Rt {
     fn start(workers: usize) -> Self {
         let runtime = Builder::new_multi_thread()
             .worker_threads(workers)
+            .monitor(MONITOR)
             .build()
             .expect("rt starts");
         Self { runtime }
@@ -120,7 +127,7 @@ impl Peer for Rt {
     }
 }
 
-impl HttpPeer for Rt {
+impl<const MONITOR: bool> HttpPeer for Runs<MONITOR> {
     type Http = TcpStream;
 
     fn http(stream: TcpStream) -> TcpStream {

@@ -10,6 +10,7 @@ use crate::report::{Metric, Report};
 use crate::usage;
 
 pub mod blocking;
+pub mod busy;
 pub mod channel;
 pub mod echo;
 pub mod group;
@@ -17,6 +18,7 @@ pub mod http;
 pub mod idle;
 pub mod lock;
 pub mod memory;
+pub mod monitor;
 pub mod spawn;
 pub mod stall;
 pub mod switch;
@@ -90,6 +92,8 @@ const LARGE_ROWS: &[(&str, Measure)] = &[
     ("http", http::rows),
     ("idle", idle::row),
     ("stall", stall::rows),
+    ("busy", busy::rows),
+    ("monitor", monitor::rows),
 ];
 
 /// Measures every row that the options want.

@@ -92,7 +92,7 @@ pub const WORKLOADS: &[Workload] = &[
 ];
 
 /// One task after the other, each awaited by the task that spawned it.
-async fn spawn_join<P: Peer>(operations: u64) {
+pub(crate) async fn spawn_join<P: Peer>(operations: u64) {
     for _ in 0..operations {
         P::spawn(async {}).await;
     }
