@@ -7,7 +7,7 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::panic::Location;
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
@@ -83,6 +83,26 @@ impl Handle {
             // A driver that no runtime turns.
             None => eprintln!("rt: selector of \"{}\": {error}", self.name),
         }
+    }
+
+    /// From now on a turn of this driver also returns when one of `other` would. Of one other driver at a time, and not while
+    /// that one attends this; see [`ignore`](Self::ignore).
+    ///
+    /// # Errors
+    /// If the selector refuses.
+    pub fn attend(&self, other: &Self) -> io::Result<()> {
+        let fd = other.registry.as_raw_fd();
+        self.registry.register(
+            &mut SourceFd(&fd),
+            mio::Token(Token::ATTENDED.0),
+            mio::Interest::READABLE,
+        )
+    }
+
+    /// Ends [`attend`](Self::attend).
+    pub fn ignore(&self, other: &Self) {
+        let fd = other.registry.as_raw_fd();
+        let _ = self.registry.deregister(&mut SourceFd(&fd));
     }
 
     /// How many sources are registered. At 0 there is no need to turn the driver but for [`unpark`](Self::unpark).
@@ -194,6 +214,8 @@ impl Handle {
             match Token(event.token().0) {
                 Token::UNPARK => seen.woken = true,
                 Token::TIMER => seen.timer = true,
+                // It was about being woken.
+                Token::ATTENDED => {}
                 token => {
                     seen.events += 1;
                     // Taken with the first event of a source, and once for all of them.

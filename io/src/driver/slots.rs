@@ -23,7 +23,9 @@ impl Token {
     pub(crate) const UNPARK: Token = Token(usize::MAX);
     /// The timer.
     pub(crate) const TIMER: Token = Token(usize::MAX - 1);
-    const RESERVED: usize = 2;
+    /// The selector of somebody else.
+    pub(crate) const ATTENDED: Token = Token(usize::MAX - 2);
+    const RESERVED: usize = 3;
 
     fn index(self) -> usize {
         self.0 & INDEX

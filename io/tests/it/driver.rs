@@ -285,3 +285,38 @@ fn a_regular_file_is_refused_with_a_hint() {
     assert_eq!(owner.handle.registrations(), 0);
     assert!(!io.is_registered());
 }
+
+/// Who attends to another driver wakes up for its events, and leaves them there.
+#[test]
+fn a_turn_ends_with_an_event_of_a_driver_that_is_attended_to() {
+    within_limit(|| {
+        let (mut busy, busy_handle) = Driver::new("busy".into()).unwrap();
+        let (mut idle, idle_handle) = Driver::new("idle".into()).unwrap();
+        let _here = context::enter(Some(busy_handle.clone()), true);
+        let (io, mut peer) = pair();
+        let mut read = pin!(read_one(&io));
+        assert!(
+            futures_lite::future::block_on(futures_lite::future::poll_once(read.as_mut()))
+                .is_none()
+        );
+        busy.turn_now().unwrap();
+        for round in 0..3 {
+            idle_handle.attend(&busy_handle).unwrap();
+            let writer = thread::spawn(move || {
+                peer.write_all(&[7]).unwrap();
+                peer
+            });
+            let turn = idle.turn(None).unwrap();
+            assert_eq!((turn.events, turn.woken), (0, false));
+            peer = writer.join().unwrap();
+            idle_handle.ignore(&busy_handle);
+            assert_eq!(busy.turn_now().unwrap().events, 1, "round {round}");
+            // Not any more.
+            peer.write_all(&[7]).unwrap();
+            let turn = idle.turn(Some(Duration::from_millis(20))).unwrap();
+            assert_eq!((turn.events, turn.woken), (0, false));
+            busy.turn_now().unwrap();
+        }
+        assert_eq!(futures_lite::future::block_on(read).unwrap(), 7);
+    });
+}

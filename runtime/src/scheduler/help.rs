@@ -4,6 +4,11 @@
 //! Per-worker selectors turn one shared stall into one stall a worker, unless others help. Two do: a worker that has
 //! nothing to do, before it sleeps, and the monitor. What they wake goes to their own queue, or to the injector.
 //!
+//! A worker that falls asleep while another has long polls, or is stuck, sleeps in the selectors of both ([`Seat::attend`]): an
+//! event of the other wakes it, and it turns the other's selector before it looks for anything else. So sockets that are
+//! registered with a worker which computes are served as soon as a sleeper is awake, some 30 µs. One sleeper does so for
+//! each such seat, and none for seats whose sitters are at their selectors often enough.
+//!
 //! # The race
 //! The sitter comes back while a helper turns its driver: the driver is behind a lock (`driver_lock.rs`), which the sitter
 //! takes for each select and keeps while it sleeps in it. A helper only tries the lock, and never waits in the selector.
@@ -13,17 +18,22 @@
 //! pains A1 and A2. On two cores with a busy load generator beside two workers the kernel takes a core away for some
 //! milliseconds now and then; without help the sockets of that worker wait all that time.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use rt_io::driver::Woken;
+use rt_io::driver::{Handle, Woken};
 
 use super::{Seat, Shared};
 use crate::trace;
 
 /// How long a seat must not have looked at its selector before somebody else does. A turn is about 100 µs; five times
 /// that says that something is wrong, and still nobody notices.
-pub(super) const AFTER: Duration = Duration::from_micros(500);
+const AFTER: Duration = Duration::from_micros(500);
+
+/// The mean poll of a seat, in ns, from which on it looks at its selector too seldom for those who have nothing else to
+/// do: longer than it takes to wake one of them.
+const LONG_POLLS: u64 = 50_000;
 
 /// A unit of coarse time is 2^24 ns, 17 ms; 32 bits of them are two years.
 const COARSE: u32 = 24;
@@ -65,13 +75,53 @@ impl Seat {
             .saturating_sub(self.selected_at.load(Relaxed))
     }
 
+    /// Whether nobody has looked at its selector for a while.
+    pub(super) fn is_late(&self, now: Instant) -> bool {
+        u128::from(self.selector_age(now)) >= AFTER.as_nanos()
+    }
+
+    fn has_long_polls(&self) -> bool {
+        self.mean_poll.load(Relaxed) >= LONG_POLLS
+    }
+
+    /// Whether its sitter is awake, but at its selector too seldom.
+    pub(super) fn is_neglected(&self, now: Instant) -> bool {
+        !self.wakeup.park.is_parked()
+            && self.registrations() > 0
+            && (self.has_long_polls() || self.is_late(now))
+    }
+
+    /// For a sleeper with that selector: it also wakes up when the selector of this seat has events. `None` if another
+    /// does already, or this seat has no need.
+    pub(super) fn attend(
+        self: &Arc<Self>,
+        selector: &Arc<Handle>,
+        now: Instant,
+    ) -> Option<Attended> {
+        if self.attended.load(Relaxed)
+            || !self.is_neglected(now)
+            || self.attended.swap(true, Relaxed)
+        {
+            return None;
+        }
+        let own = self.wakeup.selector.get();
+        if own.is_none_or(|own| selector.attend(own).is_err()) {
+            self.attended.store(false, Relaxed);
+            return None;
+        }
+        Some(Attended {
+            seat: Arc::clone(self),
+            selector: Arc::clone(selector),
+        })
+    }
+
     /// Turns selector and timers in the sitter's stead, if it has not for a while; what becomes ready is woken on this
     /// thread. Whether anything was.
     pub(super) fn help(&self, now: Instant) -> bool {
         if self.wakeup.park.is_parked() {
             return false;
         }
-        if u128::from(self.selector_age(now)) < AFTER.as_nanos() {
+        if !self.has_long_polls() && !self.is_late(now) {
             return false;
         }
         let mut woken = false;
@@ -92,5 +142,20 @@ impl Seat {
             trace::helped(self.index);
         }
         woken
+    }
+}
+
+/// A seat whose events wake somebody else as well, until this is dropped.
+pub(super) struct Attended {
+    seat: Arc<Seat>,
+    selector: Arc<Handle>,
+}
+
+impl Drop for Attended {
+    fn drop(&mut self) {
+        if let Some(own) = self.seat.wakeup.selector.get() {
+            self.selector.ignore(own);
+        }
+        self.seat.attended.store(false, Relaxed);
     }
 }

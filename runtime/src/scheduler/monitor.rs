@@ -25,7 +25,6 @@ use std::time::{Duration, Instant};
 
 use rt_io::thread::{Activity, ThreadId};
 
-use super::help::AFTER;
 use super::lend::Job;
 use super::seats::Snapshot;
 use super::spare::SpareWorkers;
@@ -342,6 +341,7 @@ impl Looks {
         self.at = now;
         (self.suspects, self.stuck) = (false, false);
         let (mut workers_turn, mut spares_turn) = (false, false);
+        let mut unattended = false;
         // The seat about which it is doubted the longest.
         let mut doubted: Option<(Instant, usize)> = None;
         shared.seats.refresh(&mut self.seats);
@@ -351,6 +351,9 @@ impl Looks {
             let is_awake = is_awake(seat);
             if is_awake {
                 self.busy_at = now;
+            }
+            if is_awake && !seat.attended.load(Relaxed) && seat.is_neglected(now) {
+                unattended = true;
             }
             let before = self.watched.get(seat.index);
             if let Some(before) = before
@@ -372,7 +375,7 @@ impl Looks {
                 rescue(shared, seat, now);
                 continue;
             }
-            let mut late = is_awake && u128::from(seat.selector_age(now)) >= AFTER.as_nanos();
+            let mut late = is_awake && seat.is_late(now);
             if late {
                 seat.help(now);
                 // Not twice in a row: it has turned in between. (A seat on which nothing is registered does not always
@@ -395,6 +398,10 @@ impl Looks {
             }
             workers_turn |= !seat.is_guest();
             spares_turn |= seat.works.load(Relaxed);
+        }
+        if unattended && shared.idle.has_sleeper() {
+            // It finds nothing to do, and attends to it when it falls asleep.
+            shared.notify_injected();
         }
         // Tasks from outside wait for any of them.
         self.suspects |= !workers_turn && !shared.injector.is_empty();

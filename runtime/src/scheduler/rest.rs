@@ -10,6 +10,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use super::help::Attended;
 use super::idle::Rest;
 use super::seat::Seat;
 use super::spare::LOOK;
@@ -22,7 +23,7 @@ use crate::trace;
 /// Likewise what a steal costs that nobody asked for: the thief's caches know nothing of the task and its socket.
 const STEAL_COST: u64 = 50_000;
 
-/// See [`Loop::before_a_look`]: as often as the monitor looks on the other flavour.
+/// See [`Loop::before_a_look`]: as often as the monitor of the other flavour looks in times of trouble.
 const ABANDONED: Duration = Duration::from_millis(2);
 
 /// What a search brought.
@@ -93,7 +94,7 @@ impl Loop<'_> {
                 .take()
                 .unwrap_or_else(|| shared.stamp(Instant::now()));
             counters.spent.rest(from);
-            self.sleep(root);
+            self.sleep(root, now);
             if self.claimed.get().is_none() {
                 self.awake();
             }
@@ -141,12 +142,13 @@ impl Loop<'_> {
     }
 
     /// Sleeps in the selector if any source is registered, else on the condition variable.
-    fn sleep(&self, root: &impl Root) {
+    fn sleep(&self, root: &impl Root, now: Instant) {
         let shared = &self.seat.shared;
         if root.is_ready() || self.interrupted().is_some() {
             return;
         }
-        let selecting = self.seat.registrations() > 0;
+        let attended = self.attend(now);
+        let selecting = self.seat.registrations() > 0 || attended.is_some();
         if shared.clock.is_paused() && self.advance_virtual_time(selecting) {
             return;
         }
@@ -158,6 +160,18 @@ impl Loop<'_> {
         } else {
             self.seat.wakeup.park.park(deadline);
         }
+    }
+
+    /// See `help.rs`.
+    fn attend(&self, now: Instant) -> Option<Attended> {
+        if !self.takes_any() || self.seat.shared.is_current_thread() {
+            return None;
+        }
+        let selector = self.seat.wakeup.selector.get()?;
+        self.seats
+            .iter()
+            .filter(|seat| seat.index != self.seat.index)
+            .find_map(|seat| seat.attend(selector, now))
     }
 
     /// When to wake up at the latest, if timers alone would say `deadline`.

@@ -66,6 +66,8 @@ pub(crate) struct Seat {
     pub(crate) sitter: AtomicU32,
     /// A guest seat whose sitter takes whatever task there is, as a worker does: see `spare.rs`.
     pub(crate) works: AtomicBool,
+    /// Whether somebody who sleeps wakes up for its selector too: see `help.rs`.
+    pub(super) attended: AtomicBool,
     /// The poll that the sitter is in, in debug mode.
     pub(crate) note: Note,
     /// The core, while nobody sits.
@@ -323,6 +325,7 @@ impl Seat {
             wanted: AtomicBool::new(false),
             sitter: AtomicU32::new(0),
             works: AtomicBool::new(false),
+            attended: AtomicBool::new(false),
             note: Note::new(),
             resting: Mutex::new(Some(Box::new(core))),
             returned: Condvar::new(),

@@ -407,3 +407,60 @@ fn without_the_monitor_a_blocked_worker_is_waited_for() {
         assert_eq!(runtime.metrics().hand_offs, 0);
     });
 }
+
+/// A sleeper wakes up for the sockets of a worker that is stuck. Without the monitor nobody else does.
+#[test]
+fn a_sleeping_worker_serves_the_sockets_of_one_that_is_blocked() {
+    within_limit(|| {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(2)
+            .monitor(false)
+            .build()
+            .unwrap();
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let addr = socket.local_addr().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let (release, released) = mpsc::channel::<()>();
+        let (entered, begun) = mpsc::channel();
+        let blocked = runtime.handle().spawn_pinned(0, move || async move {
+            let mut echo = Box::pin(async move {
+                let socket = rt::net::UdpSocket::from_std(socket).unwrap();
+                loop {
+                    let (_, from) = socket.recv_from(&mut [0]).await.unwrap();
+                    socket.send_to(b"x", from).await.unwrap();
+                }
+            });
+            // Registers the socket with this worker.
+            assert!(
+                futures_lite::future::poll_once(echo.as_mut())
+                    .await
+                    .is_none()
+            );
+            let (polled, was_polled) = mpsc::channel::<()>();
+            rt::spawn(async move {
+                drop(polled);
+                echo.await
+            });
+            while was_polled.try_recv() != Err(mpsc::TryRecvError::Disconnected) {
+                rt::task::yield_now().await;
+            }
+            entered.send(()).unwrap();
+            let _ = released.recv();
+        });
+        begun.recv_timeout(LONG).unwrap();
+        // Long enough to be called stuck. Then the other worker wakes up, and falls asleep again.
+        thread::sleep(5 * MS);
+        let parks = || runtime.metrics().workers[1].parks;
+        let before = parks();
+        runtime.block_on(runtime.spawn(async {})).unwrap();
+        eventually("the other worker sleeps", || parks() > before);
+        let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        client.set_read_timeout(Some(LONG)).unwrap();
+        for _ in 0..20 {
+            client.send_to(b"x", addr).unwrap();
+            client.recv(&mut [0]).expect("an echo");
+        }
+        drop(release);
+        runtime.block_on(blocked.unwrap()).unwrap();
+    });
+}
