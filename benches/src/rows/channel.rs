@@ -48,6 +48,12 @@ const OF_TOKIO: &[Metric] = &[Metric {
     goals: &[Goal::OfTokio(0.9)],
 }];
 
+const HALF_OF_TOKIO: &[Metric] = &[Metric {
+    name: "CPU",
+    unit: "ns",
+    goals: &[Goal::OfTokio(0.5)],
+}];
+
 /// The rows of this file.
 pub const ROWS: &[Micro] = &[
     row(
@@ -76,15 +82,20 @@ pub const ROWS: &[Micro] = &[
     ),
     row(
         "oneshot ping-pong",
-        &[Metric {
-            name: "CPU",
-            unit: "ns",
-            goals: &[Goal::OfTokio(0.5)],
-        }],
+        HALF_OF_TOKIO,
         WITHOUT_SMOL,
         |peer, workers, n| match peer {
-            PeerId::Rt => vec![cpu_on_worker::<Rt, _>(workers, n, oneshots_rt)],
-            _ => vec![cpu_on_worker::<Tokio, _>(workers, n, oneshots_tokio)],
+            PeerId::Rt => vec![cpu_on_worker::<Rt, _>(workers, n, ping_pong_rt)],
+            _ => vec![cpu_on_worker::<Tokio, _>(workers, n, ping_pong_tokio)],
+        },
+    ),
+    row(
+        "oneshot request and reply",
+        HALF_OF_TOKIO,
+        WITHOUT_SMOL,
+        |peer, workers, n| match peer {
+            PeerId::Rt => vec![cpu_on_worker::<Rt, _>(workers, n, request_rt)],
+            _ => vec![cpu_on_worker::<Tokio, _>(workers, n, request_tokio)],
         },
     ),
     row(
@@ -328,8 +339,35 @@ fn unbounded(peer: PeerId, workers: usize, n: u64, producers: u64) -> Vec<f64> {
     }]
 }
 
-/// Two tasks and two fresh oneshots a round, whose ends travel through unbounded channels of the same crate.
-macro_rules! oneshots {
+/// Two fresh tasks a round that exchange a message each way, over two oneshots of the same crate: the benchmark that tokio
+/// itself calls ping-pong.
+macro_rules! ping_pong {
+    ($name:ident, $peer:ty, $oneshot:path) => {
+        async fn $name(rounds: u64) {
+            use $oneshot as oneshot;
+            for _ in 0..rounds {
+                <$peer as Peer>::spawn(async {
+                    let (ping, pinged) = oneshot::channel::<()>();
+                    let (pong, ponged) = oneshot::channel::<()>();
+                    <$peer as Peer>::detach(async move {
+                        if pinged.await.is_ok() {
+                            let _ = pong.send(());
+                        }
+                    });
+                    let _ = ping.send(());
+                    let _ = ponged.await;
+                })
+                .await;
+            }
+        }
+    };
+}
+
+ping_pong!(ping_pong_rt, Rt, rt::sync::oneshot);
+ping_pong!(ping_pong_tokio, Tokio, tokio::sync::oneshot);
+
+/// A client and a server. Each request takes a fresh oneshot for its reply through an unbounded channel of the same crate.
+macro_rules! request {
     ($name:ident, $peer:ty, $oneshot:path, $mpsc:path) => {
         async fn $name(rounds: u64) {
             use $mpsc as mpsc;
@@ -352,9 +390,9 @@ macro_rules! oneshots {
     };
 }
 
-oneshots!(oneshots_rt, Rt, rt::sync::oneshot, rt::sync::mpsc);
-oneshots!(
-    oneshots_tokio,
+request!(request_rt, Rt, rt::sync::oneshot, rt::sync::mpsc);
+request!(
+    request_tokio,
     Tokio,
     tokio::sync::oneshot,
     tokio::sync::mpsc
