@@ -27,7 +27,7 @@ use super::error::PanicReport;
 use super::header::{Header, Vtable};
 use super::id::set_current;
 use super::raw::{Runnable, TaskRef};
-use super::state::{Completed, EndPoll, StartPoll};
+use super::transition::{Completed, EndPoll, StartPoll};
 use super::{JoinError, Schedule, waker};
 
 /// The functions of one type of future and scheduler.

@@ -18,7 +18,7 @@ use rt_sync::wait::{self, WaitKind};
 
 use super::harness::swap_join_waker;
 use super::raw::TaskRef;
-use super::state::{DropHandle, StoreWaker};
+use super::transition::{DropHandle, StoreWaker};
 use super::{Done, Id, JoinError};
 
 /// Awaits the output of a task.

@@ -47,6 +47,7 @@ pub(crate) mod schedule;
 mod state;
 mod task_local;
 mod tracker;
+mod transition;
 pub(crate) mod wake_queue;
 mod waker;
 mod yield_now;

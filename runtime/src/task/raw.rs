@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::cell::Cell;
 use super::cold::Hook;
 use super::header::Header;
-use super::state::Wake;
+use super::transition::Wake;
 use super::{JoinHandle, Schedule};
 
 /// A counted reference to a task of any type.

@@ -14,7 +14,7 @@ use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use super::header::Header;
 use super::id::take_spare;
-use super::state::Wake;
+use super::transition::Wake;
 
 static WAKER: RawWakerVTable = RawWakerVTable::new(clone, wake_by_value, wake_by_ref, drop_waker);
 
