@@ -61,7 +61,8 @@ mod kernel {
     }
 }
 
-/// To be called by whoever makes a structure that uses the pair, before it is shared.
+/// To be called by whoever makes a structure that uses the pair, before it is shared. The first call of a process that
+/// has several threads already may wait some ms for the kernel.
 pub fn prepare() {
     kernel::prepare();
 }
