@@ -1,13 +1,13 @@
-//! Reports of slow polls on a machine with far more to do than it has cores. A binary of its own, with one test: others would
-//! wait for their cores as well.
+//! A machine with far more to do than it has cores: who waits for a core is not called slow, or stuck. A binary of its own,
+//! whose tests run one after another: others would wait for their cores as well.
 #![cfg(target_os = "linux")]
 
 #[path = "debug/support.rs"]
 mod support;
 
 use std::hint::black_box;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,12 +18,15 @@ use self::support::{Reports, within_limit};
 
 /// Threads that keep every core busy.
 struct Crowd {
+    _alone: MutexGuard<'static, ()>,
     stop: Arc<AtomicBool>,
     threads: Vec<thread::JoinHandle<()>>,
 }
 
 impl Crowd {
     fn for_each_core(number: usize) -> Self {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let cores = thread::available_parallelism().unwrap().get();
         let stop = Arc::new(AtomicBool::new(false));
         let threads = (0..cores * number)
@@ -36,7 +39,11 @@ impl Crowd {
                 })
             })
             .collect();
-        Self { stop, threads }
+        Self {
+            _alone: alone,
+            stop,
+            threads,
+        }
     }
 }
 
@@ -66,13 +73,16 @@ fn computes(time: Duration) {
 fn a_poll_whose_thread_waits_for_a_core_is_not_slow() {
     const THRESHOLD: Duration = Duration::from_millis(300);
     within_limit(|| {
-        let mut builder = Builder::new_multi_thread();
-        builder
-            .worker_threads(1)
-            .debug(true)
-            .slow_poll_threshold(THRESHOLD);
-        let reports = Reports::of(&mut builder);
-        let runtime = builder.build().unwrap();
+        let build = || {
+            let mut builder = Builder::new_multi_thread();
+            builder
+                .worker_threads(1)
+                .debug(true)
+                .slow_poll_threshold(THRESHOLD);
+            let reports = Reports::of(&mut builder);
+            (builder.build().unwrap(), reports)
+        };
+        let (runtime, reports) = build();
         let crowd = Crowd::for_each_core(24);
         let task = runtime.spawn(async {
             let mut long = 0;
@@ -85,6 +95,8 @@ fn a_poll_whose_thread_waits_for_a_core_is_not_slow() {
         });
         runtime.block_on(task).unwrap();
         drop(crowd);
+        // All that was noticed is told before it is gone.
+        drop(runtime);
         let slow: Vec<_> = reports
             .rest(Duration::from_millis(1))
             .into_iter()
@@ -93,6 +105,7 @@ fn a_poll_whose_thread_waits_for_a_core_is_not_slow() {
         assert!(slow.is_empty(), "{slow:?}");
 
         // One that computes for that long is, and the report tells how long it waited besides.
+        let (runtime, reports) = build();
         let crowd = Crowd::for_each_core(1);
         let task = runtime.spawn(async { computes(THRESHOLD * 3 / 2) });
         let report = reports.next(ReportKind::SlowPoll);
@@ -105,5 +118,34 @@ fn a_poll_whose_thread_waits_for_a_core_is_not_slow() {
         reports.next(ReportKind::SlowPollEnded);
         runtime.block_on(task).unwrap();
         drop(crowd);
+    });
+}
+
+/// Both workers wait for a core in the middle of a poll, and tasks wait in their queues. More threads would not help.
+#[test]
+fn workers_that_are_kept_from_their_cores_are_not_replaced() {
+    within_limit(|| {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(2)
+            .build()
+            .unwrap();
+        let crowd = Crowd::for_each_core(16);
+        let end = Instant::now() + Duration::from_secs(2);
+        let tasks: Vec<_> = (0..8)
+            .map(|_| {
+                runtime.spawn(async move {
+                    while Instant::now() < end {
+                        computes(Duration::from_micros(500));
+                        rt::task::yield_now().await;
+                    }
+                })
+            })
+            .collect();
+        for task in tasks {
+            runtime.block_on(task).unwrap();
+        }
+        drop(crowd);
+        let metrics = runtime.metrics();
+        assert_eq!(metrics.hand_offs, 0);
     });
 }

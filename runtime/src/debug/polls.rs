@@ -51,14 +51,23 @@ struct Polled {
     subject: Subject,
     thread: Option<Thread>,
     id: ThreadId,
-    /// What its thread had done when the poll was first found to be long; `Some(None)` where that is not known.
-    account: Option<Option<Account>>,
+    /// When the poll was first found to be long.
+    first: Option<First>,
     /// Only where nobody looks.
     began: Option<Instant>,
     /// Whether it was found to be slow.
     slow: bool,
     /// When it was first seen, once it is reported.
     reported: Option<Instant>,
+}
+
+/// See the module head.
+#[derive(Clone, Copy)]
+struct First {
+    /// What the thread had done; `None` where that is not known.
+    account: Option<Account>,
+    /// How much later that was than it should have been: the looker waited for a core itself, so the poll may have as well.
+    late: Duration,
 }
 
 enum Subject {
@@ -92,7 +101,7 @@ impl Note {
             subject,
             thread,
             id,
-            account: None,
+            first: None,
             began,
             slow: false,
             reported: None,
@@ -274,15 +283,23 @@ impl Note {
         };
         // The system is asked, so not under the lock.
         let Some(before) = before else {
-            return self.note_account(number, id.account());
+            let late = age.saturating_sub(threshold / 4);
+            return self.note_account(
+                number,
+                First {
+                    account: id.account(),
+                    late,
+                },
+            );
         };
         if age < threshold {
             return;
         }
         let delayed = before
-            .and_then(|before| Some(id.account()?.delayed_since(&before).min(age)))
+            .account
+            .and_then(|before| Some(id.account()?.delayed_since(&before)))
             .unwrap_or_default();
-        if age - delayed < threshold {
+        if age.saturating_sub(delayed + before.late) < threshold {
             return;
         }
         let mut guard = self.lock();
@@ -315,15 +332,15 @@ impl Note {
 
 impl Note {
     /// Whose poll it is, and what was noted of its thread, if it was not found slow yet.
-    fn is_long(&self, number: u64) -> Option<(ThreadId, Option<Option<Account>>)> {
+    fn is_long(&self, number: u64) -> Option<(ThreadId, Option<First>)> {
         let guard = self.lock();
         let polled = guard.as_ref().filter(|polled| polled.is(number))?;
-        Some((polled.id, polled.account))
+        Some((polled.id, polled.first))
     }
 
-    fn note_account(&self, number: u64, account: Option<Account>) {
+    fn note_account(&self, number: u64, first: First) {
         if let Some(polled) = self.lock().as_mut().filter(|polled| polled.is(number)) {
-            polled.account = Some(account);
+            polled.first = Some(first);
         }
     }
 }
