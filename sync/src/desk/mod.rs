@@ -31,14 +31,14 @@ use std::task::Waker;
 
 use crate::list::{self, List};
 use crate::primitive::atomic::{AtomicBool, Ordering::Relaxed};
-use crate::primitive::{Mutex, MutexGuard};
+use crate::primitive::{ShortGuard, ShortMutex};
 use crate::wake_batch::in_drop;
 
 pub(crate) use self::wakes::Wakes;
 
 /// A state and its lines of waiters, under one lock.
 pub(crate) struct Desk<S, const LINES: usize> {
-    inner: Mutex<Inner<S, LINES>>,
+    inner: ShortMutex<Inner<S, LINES>>,
 }
 
 /// A state that knows what its grants stand for.
@@ -55,7 +55,7 @@ struct Inner<S, const LINES: usize> {
 /// A desk whose lock is held: dereferences to the state.
 pub(crate) struct Locked<'a, S, const LINES: usize> {
     desk: &'a Desk<S, LINES>,
-    inner: MutexGuard<'a, Inner<S, LINES>>,
+    inner: ShortGuard<'a, Inner<S, LINES>>,
 }
 
 /// A waiting future's place in one of the lines of a desk: lies pinned in the future.
@@ -99,7 +99,7 @@ impl<S, const LINES: usize> Desk<S, LINES> {
             len: 0,
         };
         Self {
-            inner: Mutex::new(Inner {
+            inner: ShortMutex::new(Inner {
                 state,
                 lines: [EMPTY; LINES],
             }),
