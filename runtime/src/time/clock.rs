@@ -292,6 +292,9 @@ impl Clock {
         drop(line);
         // The race, step 2: a guard that goes from here on sees `paused`.
         fence(SeqCst);
+        // What waits by the boot clock of the system does not see this one move.
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        self.0.boot.wake();
         self.unpark();
         Ok(())
     }
@@ -385,8 +388,20 @@ impl Clock {
         if !EVER_PAUSED.load(Relaxed) {
             return None;
         }
-        current::with_current(|timers| timers.map(|timers| timers.clock().clone()))
-            .filter(|clock| clock.0.ever_paused.load(Relaxed))
+        Clock::pausable_of_current().filter(Clock::is_virtual)
+    }
+
+    /// The clock of the current runtime, if it can be paused.
+    pub(super) fn pausable_of_current() -> Option<Clock> {
+        current::with_current(|timers| {
+            let clock = timers?.clock();
+            clock.0.pausable.then(|| clock.clone())
+        })
+    }
+
+    /// Whether it was ever paused.
+    pub(super) fn is_virtual(&self) -> bool {
+        self.0.ever_paused.load(Relaxed)
     }
 
     /// The boot clock that goes with it.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_lite::future::poll_once;
 use rt::runtime::{Builder, Runtime};
 use rt::task::yield_now;
-use rt::time::{Instant, advance, boottime, sleep};
+use rt::time::{Instant, advance, boottime, pause, resume, sleep};
 
 use crate::support::within_limit;
 
@@ -75,6 +75,42 @@ fn a_paused_clock_jumps_to_a_deadline_of_the_boot_clock() {
             boottime::suspend(HOUR);
             boottime::sleep_until(boot + 3 * HOUR).await;
             assert_eq!(start.elapsed(), 2 * HOUR);
+        });
+    });
+}
+
+#[test]
+fn a_sleep_that_began_before_the_clock_was_paused_goes_by_the_virtual_one() {
+    within_limit(|| {
+        of(0).block_on(async {
+            let before = boottime::Instant::now();
+            let by_hand = rt::spawn(boottime::sleep(HOUR));
+            let by_suspension = rt::spawn(boottime::sleep(3 * HOUR));
+            let by_itself = rt::spawn(boottime::sleep(5 * HOUR));
+            let holds_the_clock = rt::spawn(async {
+                loop {
+                    yield_now().await;
+                }
+            });
+            yield_now().await;
+            pause();
+            let (start, boot) = (Instant::now(), boottime::Instant::now());
+            advance(HOUR).await;
+            by_hand.await.expect("no panic");
+            boottime::suspend(2 * HOUR);
+            by_suspension.await.expect("no panic");
+            assert_eq!(start.elapsed(), HOUR);
+            assert!(!by_itself.is_finished());
+            holds_the_clock.abort();
+            by_itself.await.expect("no panic");
+            assert!(before.elapsed() >= 5 * HOUR);
+            assert!(boot.elapsed() <= 5 * HOUR);
+
+            // And it stays virtual when it runs again.
+            resume();
+            boottime::sleep(MS).await;
+            pause();
+            boottime::sleep(HOUR).await;
         });
     });
 }

@@ -1,13 +1,15 @@
 //! The boot clock: the system's, or what a runtime with a virtual clock takes for it.
 //!
 //! # Who may touch what
-//! `sleepers` are the sleeps of a virtual clock that wait. The lock is held to enter and to leave and to take wakers out;
+//! `sleepers` are the sleeps that wait on a clock that is virtual, or may be paused yet. The lock is held to enter and to leave and to take wakers out;
 //! nobody is woken under it.
 //!
 //! # The race
 //! [`suspend`] against a sleep that begins to wait: the sleep registers its waker before it reads the clock, `suspend` moves
-//! the clock before it takes the wakers.
+//! the clock before it takes the wakers. Likewise `pause`, which makes the clock virtual: a sleep that waits by a timer of
+//! the system's has to wait by the virtual clock from then on.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{
     AtomicU64,
@@ -31,7 +33,14 @@ pub(in crate::time) struct Line {
     origin: OnceLock<Duration>,
     /// Nanoseconds for which the machine was suspended, as it were.
     suspended: AtomicU64,
-    sleepers: Mutex<Vec<Arc<AtomicWaker>>>,
+    sleepers: Mutex<Sleepers>,
+}
+
+#[derive(Default)]
+struct Sleepers {
+    wakers: BTreeMap<u64, Arc<AtomicWaker>>,
+    /// The key of the next one.
+    next: u64,
 }
 
 /// The time since the machine was started, on the clock of the current runtime.
@@ -68,9 +77,15 @@ impl Line {
         let add = |before: u64| Some(before.saturating_add(ns));
         // Release: pairs with `now`. Before the wakers are taken: see the module head.
         let _ = self.suspended.fetch_update(Release, Acquire, add);
+        self.wake();
+    }
+
+    /// The clock has been moved, or made virtual: whoever sleeps has to look at it.
+    pub(in crate::time) fn wake(&self) {
         let wakers: Vec<Waker> = self
             .sleepers()
-            .iter()
+            .wakers
+            .values()
             .filter_map(|sleeper| sleeper.take())
             .collect();
         // The others are woken all the same; the panic hook has told of it.
@@ -79,24 +94,34 @@ impl Line {
         }
     }
 
-    fn sleepers(&self) -> MutexGuard<'_, Vec<Arc<AtomicWaker>>> {
+    fn sleepers(&self) -> MutexGuard<'_, Sleepers> {
         self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A sleep on a virtual clock: is woken when that is moved by [`suspend`].
+/// A sleep that is woken when the clock is moved by [`suspend`], or is paused for the first time.
 pub(super) struct Sleeper {
     clock: Clock,
+    key: u64,
     waker: Arc<AtomicWaker>,
 }
 
 impl Sleeper {
-    /// On the clock of the current runtime, if that is virtual.
+    /// On the clock of the current runtime, if that can be paused.
     pub(super) fn new() -> Option<Self> {
-        let clock = Clock::virtual_of_current()?;
+        let clock = Clock::pausable_of_current()?;
         let waker = Arc::new(AtomicWaker::new());
-        clock.boot().sleepers().push(waker.clone());
-        Some(Self { clock, waker })
+        let mut sleepers = clock.boot().sleepers();
+        let key = sleepers.next;
+        sleepers.next += 1;
+        sleepers.wakers.insert(key, waker.clone());
+        drop(sleepers);
+        Some(Self { clock, key, waker })
+    }
+
+    /// Whether the clock was ever paused.
+    pub(super) fn is_virtual(&self) -> bool {
+        self.clock.is_virtual()
     }
 
     /// To be called before the clock is read.
@@ -108,7 +133,8 @@ impl Sleeper {
 impl Drop for Sleeper {
     fn drop(&mut self) {
         let mut sleepers = self.clock.boot().sleepers();
-        sleepers.retain(|waker| !Arc::ptr_eq(waker, &self.waker));
+        // `self.waker` outlives it: no waker is dropped under the lock.
+        sleepers.wakers.remove(&self.key);
     }
 }
 

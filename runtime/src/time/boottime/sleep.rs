@@ -67,6 +67,7 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
     Sleep {
         deadline,
         state: State::New,
+        sleeper: None,
         site: Location::caller(),
     }
 }
@@ -78,6 +79,8 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 pub struct Sleep {
     deadline: Instant,
     state: State,
+    /// While it waits in a runtime whose clock is virtual, or may yet become so.
+    sleeper: Option<Sleeper>,
     site: &'static Location<'static>,
 }
 
@@ -85,12 +88,10 @@ enum State {
     New,
     /// By the system's timer.
     Timer(AsyncFd<OwnedFd>),
-    /// By the runtime's.
-    Wheel {
-        sleep: Pin<Box<time::Sleep>>,
-        /// On a virtual clock.
-        sleeper: Option<Sleeper>,
-    },
+    /// By the runtime's, on a virtual clock.
+    Virtual(Pin<Box<time::Sleep>>),
+    /// By the runtime's: it looks at the clock now and then.
+    Look(Pin<Box<time::Sleep>>),
     Over,
 }
 
@@ -107,25 +108,26 @@ impl Sleep {
         matches!(self.state, State::Over)
     }
 
-    fn start(&self) -> State {
+    fn start(&mut self) {
         if !current::with_current(|timers| timers.is_some()) {
             no_runtime("boottime::sleep", self.site);
         }
         let left = self.deadline.duration_since(Instant::now());
-        if let Some(sleeper) = Sleeper::new() {
-            return State::Wheel {
-                sleep: Box::pin(time::sleep(left)),
-                sleeper: Some(sleeper),
-            };
-        }
-        match timer(self.deadline) {
-            Ok(timer) => State::Timer(timer),
-            // No descriptor left, say.
-            Err(_) => State::Wheel {
-                sleep: Box::pin(time::sleep(left.min(LOOK))),
-                sleeper: None,
-            },
-        }
+        // The one before may belong to another runtime.
+        self.sleeper = Sleeper::new();
+        self.state = if self.is_virtual() {
+            State::Virtual(Box::pin(time::sleep(left)))
+        } else {
+            match timer(self.deadline) {
+                Ok(timer) => State::Timer(timer),
+                // No descriptor left, say.
+                Err(_) => State::Look(Box::pin(time::sleep(left.min(LOOK)))),
+            }
+        };
+    }
+
+    fn is_virtual(&self) -> bool {
+        self.sleeper.as_ref().is_some_and(Sleeper::is_virtual)
     }
 }
 
@@ -155,11 +157,7 @@ impl Future for Sleep {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         loop {
-            if let State::Wheel {
-                sleeper: Some(sleeper),
-                ..
-            } = &this.state
-            {
+            if let Some(sleeper) = &this.sleeper {
                 sleeper.register(cx.waker());
             }
             let now = Instant::now();
@@ -167,29 +165,32 @@ impl Future for Sleep {
                 let unit = ready!(coop::poll_proceed(cx));
                 unit.made_progress();
                 this.state = State::Over;
+                this.sleeper = None;
                 return Poll::Ready(());
             }
+            let is_virtual = this.is_virtual();
             let fired = match &mut this.state {
                 // `Over`: the clock of another runtime.
                 State::New | State::Over => {
-                    this.state = this.start();
+                    this.start();
                     continue;
                 }
+                // The clock has been paused since.
+                State::Timer(_) | State::Look(_) if is_virtual => true,
                 State::Timer(timer) => match timer.poll_read_ready(cx) {
                     Poll::Ready(Ok(_)) => true,
                     Poll::Ready(Err(_)) => closed("boottime::sleep", this.site),
                     Poll::Pending => false,
                 },
-                State::Wheel { sleep, sleeper } => {
-                    if sleeper.is_some() {
-                        // A suspension has brought the deadline nearer.
-                        let left = this.deadline.duration_since(now);
-                        sleep
-                            .as_mut()
-                            .reset(time::Instant::now().saturating_add(left));
-                    }
+                State::Virtual(sleep) => {
+                    // A suspension has brought the deadline nearer.
+                    let left = this.deadline.duration_since(now);
+                    sleep
+                        .as_mut()
+                        .reset(time::Instant::now().saturating_add(left));
                     sleep.as_mut().poll(cx).is_ready()
                 }
+                State::Look(sleep) => sleep.as_mut().poll(cx).is_ready(),
             };
             if !fired {
                 wait::record(WaitKind::Sleep, this.site);
