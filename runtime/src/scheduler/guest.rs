@@ -19,6 +19,7 @@ use std::task::{Context as TaskContext, Poll, Waker};
 
 use rt_sync::{coop, wait};
 
+use super::pinned::Hidden;
 use super::shutdown;
 use super::worker::{Exit, Loop, Root};
 use super::{Seat, Shared};
@@ -47,6 +48,7 @@ impl Shared {
         if context::is_polling() {
             return Err(Refused::Nested);
         }
+        let _hidden = Hidden::new();
         let mut root = RootFuture {
             future: pin!(Some(future)),
             seat: None,

@@ -27,6 +27,7 @@ use rt_sync::primitive::Mutex;
 use rt_sync::primitive::atomic::AtomicUsize;
 use rt_sync::primitive::atomic::Ordering::Relaxed;
 
+pub(super) use self::here::Hidden;
 use self::here::OnSeat;
 use super::live::LiveTasks;
 use super::{Seat, Shared};

@@ -276,6 +276,30 @@ fn a_task_that_is_not_pinned_has_no_place_for_it() {
     });
 }
 
+/// Else it would wait for its own thread, and tasks that happen to be polled there would end up on this worker.
+#[test]
+fn block_on_below_a_pinned_task_is_no_place_for_it() {
+    pinned(2, || async {
+        let here = thread::current().id();
+        let (inner, other) = (rt::runtime::Handle::current(), runtime(1));
+        let is_refused = || catch_unwind(AssertUnwindSafe(|| drop(spawn_local(async {})))).is_err();
+        rt::task::block_in_place(|| {
+            inner.block_on(async { assert!(is_refused()) });
+            other.block_on(async {
+                assert!(is_refused());
+                let set = LocalSet::new();
+                set.run_until(async { spawn_local(async {}).await.expect("no panic") })
+                    .await;
+            });
+            drop(other);
+            // Not in `block_on`.
+            assert!(!is_refused());
+        });
+        let thread = spawn_local(async { thread::current().id() }).await;
+        assert_eq!(thread.expect("no panic"), here);
+    });
+}
+
 #[test]
 fn a_set_inside_a_pinned_task_comes_first() {
     pinned(1, || async {

@@ -5,6 +5,9 @@
 //!
 //! A thread finds a seat here only if it is that seat's own thread: pinned tasks run nowhere else (rule 5 of
 //! `task/mod.rs`). So whoever finds it may give a future that is not `Send` to its inbox.
+//!
+//! A `block_on` below a pinned task hides it ([`Hidden`]): the loop there polls tasks that know nothing of the pinned one,
+//! and who waits there for another task of this worker would wait for their own thread.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -40,6 +43,23 @@ impl<'a> Entered<'a> {
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
         exchange(self.0);
+    }
+}
+
+/// While it lives, no pinned task runs on this thread.
+pub(in crate::scheduler) struct Hidden(Option<Arc<Seat>>);
+
+impl Hidden {
+    pub(in crate::scheduler) fn new() -> Self {
+        let mut seat = None;
+        exchange(&mut seat);
+        Self(seat)
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        exchange(&mut self.0);
     }
 }
 

@@ -282,7 +282,8 @@ impl fmt::Debug for LocalEnterGuard {
 /// dropped at the end of the runtime, on the worker's thread.
 ///
 /// # Panics
-/// Anywhere else: see the message for what to do instead.
+/// Anywhere else, also in a `block_on` below such a task, which keeps the worker's thread: see the message for what to do
+/// instead.
 ///
 /// # Examples
 /// On a worker of a runtime, without a set:
