@@ -30,6 +30,8 @@ pub mod task {
 
 /// What threads of a scheduler tell each other.
 pub mod scheduler {
+    pub use crate::scheduler::attendance::Attendance;
+    pub use crate::scheduler::bed::{Bed, Sleep};
     pub use crate::scheduler::driver_lock::DriverLock;
     pub use crate::scheduler::idle::{GROUP, Idle, Rest};
     pub use crate::scheduler::live::LiveTasks;

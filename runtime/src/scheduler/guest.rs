@@ -252,6 +252,6 @@ pub(super) fn leave_guest(seat: &Arc<Seat>, core: Box<super::Core>) {
             shared.notify_injected();
         }
     } else if seat.has_sources() {
-        shared.monitor.watch_guests();
+        shared.monitor.bed.call_for_guests();
     }
 }

@@ -12,6 +12,7 @@
 //! # The race
 //! The sitter comes back while a helper turns its driver: the driver is behind a lock (`driver_lock.rs`), which the sitter
 //! takes for each select and keeps while it sleeps in it. A helper only tries the lock, and never waits in the selector.
+//! Those of a sleeper that attends are in `attendance.rs`.
 //! Timers have a lock of their own; a timer fires for whoever comes first.
 //!
 //! # Where it comes from
@@ -98,18 +99,15 @@ impl Seat {
         selector: &Arc<Handle>,
         now: Instant,
     ) -> Option<Attended> {
-        if self.attended.load(Relaxed)
-            || !self.is_neglected(now)
-            || self.attended.swap(true, Relaxed)
-        {
+        if self.attendance.is_attended() || !self.is_neglected(now) {
             return None;
         }
-        let own = self.wakeup.selector.get();
-        if own.is_none_or(|own| selector.attend(own).is_err()) {
-            self.attended.store(false, Relaxed);
-            return None;
-        }
-        Some(Attended {
+        let own = self.wakeup.selector.get()?;
+        let register = || selector.attend(own).is_ok();
+        let began = self
+            .attendance
+            .begin(&self.wakeup.park, &self.driver, register);
+        began.then(|| Attended {
             seat: Arc::clone(self),
             selector: Arc::clone(selector),
         })
@@ -153,9 +151,10 @@ pub(super) struct Attended {
 
 impl Drop for Attended {
     fn drop(&mut self) {
-        if let Some(own) = self.seat.wakeup.selector.get() {
-            self.selector.ignore(own);
-        }
-        self.seat.attended.store(false, Relaxed);
+        self.seat.attendance.end(|| {
+            if let Some(own) = self.seat.wakeup.selector.get() {
+                self.selector.ignore(own);
+            }
+        });
     }
 }

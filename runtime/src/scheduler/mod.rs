@@ -34,6 +34,8 @@
 //! # Shutdown
 //! See `shutdown.rs`.
 
+pub(crate) mod attendance;
+pub(crate) mod bed;
 pub(crate) mod driver_lock;
 pub(crate) mod guest;
 mod help;

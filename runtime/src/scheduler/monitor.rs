@@ -18,13 +18,14 @@
 //! counts is the number of looks: see [`CALM`] and [`ALERT`].
 
 use std::io;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::{Duration, Instant};
 
 use rt_io::thread::{Activity, ThreadId};
 
+use super::bed::{Bed, Sleep};
 use super::lend::Job;
 use super::seats::Snapshot;
 use super::spare::SpareWorkers;
@@ -67,16 +68,11 @@ const UNKNOWN: Duration = Duration::from_millis(10);
 /// Between two questions about one thread.
 const ASK_AGAIN: Duration = Duration::from_millis(4);
 
-/// The monitor's bed.
+/// What others see of the monitor.
 pub(crate) struct Monitor {
     /// Whether it watches the workers, or only abandoned seats.
     watches: bool,
-    asleep: AtomicBool,
-    lock: Mutex<()>,
-    condvar: Condvar,
-    closed: AtomicBool,
-    /// A guest seat was left with sources registered.
-    guests: AtomicBool,
+    pub(super) bed: Bed,
     /// Spare workers at work.
     spares: AtomicUsize,
     /// The longest time, in ns, that the monitor has seen a selector with registrations unattended.
@@ -89,11 +85,7 @@ impl Monitor {
     pub(crate) fn new(watches: bool) -> Self {
         Self {
             watches,
-            asleep: AtomicBool::new(false),
-            lock: Mutex::new(()),
-            condvar: Condvar::new(),
-            closed: AtomicBool::new(false),
-            guests: AtomicBool::new(false),
+            bed: Bed::new(),
             spares: AtomicUsize::new(0),
             selector_age_max: AtomicU64::new(0),
             ready_age_max: AtomicU64::new(0),
@@ -119,27 +111,6 @@ impl Monitor {
         Duration::from_nanos(self.ready_age_max.load(Relaxed))
     }
 
-    /// A worker woke up: a fence and a load, unless the monitor sleeps.
-    #[inline]
-    pub(crate) fn wake(&self) {
-        // Pairs with the fence of `wait`: the worker is awake by now, and the monitor sees that, or we see that it sleeps.
-        fence(SeqCst);
-        if self.asleep.load(Relaxed) && self.asleep.swap(false, SeqCst) {
-            self.rouse();
-        }
-    }
-
-    /// Ends its present sleep.
-    #[cold]
-    fn rouse(&self) {
-        drop(self.lock());
-        self.condvar.notify_one();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ()> {
-        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Notes how long a seat that is stuck has left its selector and its tasks alone.
     fn note_ages(&self, seat: &Seat, now: Instant, stuck_since: Instant) {
         if seat.registrations() > 0 {
@@ -151,49 +122,6 @@ impl Monitor {
             self.ready_age_max
                 .fetch_max(u64::try_from(age).unwrap_or(u64::MAX), Relaxed);
         }
-    }
-
-    /// A guest seat was left while something is registered with it.
-    pub(super) fn watch_guests(&self) {
-        if !self.guests.swap(true, SeqCst) {
-            self.rouse();
-        }
-    }
-
-    pub(super) fn close(&self) {
-        self.closed.store(true, SeqCst);
-        self.rouse();
-    }
-
-    /// Waits for a tick; without one until a worker wakes up, or `is_busy` says that one has. No longer than until a guest seat
-    /// is left, if there are threads to serve it (`no_thread`). `false`: the runtime closed.
-    fn wait(&self, tick: Option<Duration>, no_thread: bool, is_busy: impl Fn() -> bool) -> bool {
-        let is_done = || self.closed.load(SeqCst) || self.guests.load(SeqCst) && !no_thread;
-        let mut guard = self.lock();
-        match tick {
-            Some(tick) if !is_done() => {
-                let slept = self.condvar.wait_timeout(guard, tick);
-                drop(slept.unwrap_or_else(PoisonError::into_inner));
-            }
-            Some(_) => {}
-            None if self.watches => {
-                self.asleep.store(true, SeqCst);
-                // Pairs with the fence of `wake`.
-                fence(SeqCst);
-                while self.asleep.load(SeqCst) && !is_done() && !is_busy() {
-                    let slept = self.condvar.wait(guard);
-                    guard = slept.unwrap_or_else(PoisonError::into_inner);
-                }
-                self.asleep.store(false, SeqCst);
-            }
-            None => {
-                while !is_done() {
-                    let slept = self.condvar.wait(guard);
-                    guard = slept.unwrap_or_else(PoisonError::into_inner);
-                }
-            }
-        }
-        !self.closed.load(SeqCst)
     }
 }
 
@@ -254,21 +182,25 @@ pub(super) fn start(shared: &Arc<Shared>) -> io::Result<()> {
 fn watch(shared: &Arc<Shared>) {
     let mut looks = Looks::new(shared);
     loop {
-        let tick = looks.tick(shared);
-        let seats = &looks.seats;
-        let is_busy = || seats.iter().any(|seat| is_awake(seat));
-        if !shared.monitor.wait(tick, looks.no_thread, is_busy) {
+        let sleep = looks.next_sleep(shared);
+        let seats = &mut looks.seats;
+        let is_busy = || {
+            // A guest may have sat down on a new one since the last look.
+            shared.seats.refresh(seats);
+            seats.iter().any(|seat| is_awake(seat))
+        };
+        if !shared.monitor.bed.sleep(sleep, looks.no_thread, is_busy) {
             return;
         }
         let now = Instant::now();
-        if tick.is_none() {
+        if !matches!(sleep, Sleep::Tick(_)) {
             // Somebody was awake.
             looks.busy_at = now;
         }
         if shared.monitor.watches {
             looks.look(shared, now);
         }
-        if shared.monitor.guests.load(SeqCst) {
+        if shared.monitor.bed.has_guests() {
             looks.no_thread = serve_guests(shared).is_err();
         }
     }
@@ -316,19 +248,23 @@ impl Looks {
         }
     }
 
-    /// How long until the next look; `None`: until a worker wakes up.
-    fn tick(&self, shared: &Shared) -> Option<Duration> {
+    /// Until the next look.
+    fn next_sleep(&self, shared: &Shared) -> Sleep {
         let monitor = &shared.monitor;
         let rests = !monitor.watches || self.at.saturating_duration_since(self.busy_at) >= QUIET;
         // Spare workers that look after themselves are no reason to stay awake, but they have to be sent away.
         if rests && monitor.spares() == 0 && !self.no_thread {
-            return None;
+            return if monitor.watches {
+                Sleep::UntilBusy
+            } else {
+                Sleep::UntilCalled
+            };
         }
         let lately = |at: Option<Instant>, span| {
             at.is_some_and(|at| self.at.saturating_duration_since(at) < span)
         };
         let suspects = self.suspects && !lately(self.crowded_at, CROWDED_FOR);
-        Some(if self.stuck || suspects {
+        Sleep::Tick(if self.stuck || suspects {
             STUCK
         } else if lately(self.stuck_at, ALERT_FOR) {
             ALERT.min(self.calm)
@@ -352,7 +288,7 @@ impl Looks {
             if is_awake {
                 self.busy_at = now;
             }
-            if is_awake && !seat.attended.load(Relaxed) && seat.is_neglected(now) {
+            if is_awake && !seat.attendance.is_attended() && seat.is_neglected(now) {
                 unattended = true;
             }
             let before = self.watched.get(seat.index);
@@ -464,9 +400,9 @@ fn serve_guests(shared: &Arc<Shared>) -> Result<(), ()> {
             return Err(());
         }
     }
-    shared.monitor.guests.store(false, SeqCst);
+    shared.monitor.bed.set_guests(false);
     if shared.seats.any_free(Seat::has_sources) {
-        shared.monitor.guests.store(true, SeqCst);
+        shared.monitor.bed.set_guests(true);
     }
     Ok(())
 }

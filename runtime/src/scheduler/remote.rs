@@ -242,7 +242,7 @@ impl Shared {
             && seat.wakeup.unpark()
         {
             self.unparks.add(1);
-            self.monitor.wake();
+            self.monitor.bed.wake();
         }
     }
 }

@@ -147,16 +147,15 @@ impl Loop<'_> {
         if root.is_ready() || self.interrupted().is_some() {
             return;
         }
-        let attended = self.attend(now);
-        let selecting = self.seat.registrations() > 0 || attended.is_some();
-        if shared.clock.is_paused() && self.advance_virtual_time(selecting) {
+        if shared.clock.is_paused() && self.advance_virtual_time(self.seat.registrations() > 0) {
             return;
         }
+        let attended = self.attend(now);
         // Published before the park word is set: an earlier timer inserted from now on unparks.
         let deadline = self.before_a_look(self.seat.timers.before_park());
         self.seat.counters.parks.add(1);
-        if selecting {
-            self.select(deadline, true);
+        if attended.is_some() || self.seat.registrations() > 0 {
+            self.select(deadline, Some(attended));
         } else {
             self.seat.wakeup.park.park(deadline);
         }
@@ -199,7 +198,7 @@ impl Loop<'_> {
     fn advance_virtual_time(&self, selecting: bool) -> bool {
         if selecting {
             let before = self.seat.counters.events.get();
-            self.select(None, false);
+            self.select(None, None);
             if self.seat.counters.events.get() != before {
                 return true;
             }

@@ -24,6 +24,7 @@ use rt_sync::primitive::atomic::Ordering::{AcqRel, Acquire};
 use rt_sync::primitive::{Arc as ModelArc, Condvar, Mutex};
 
 use super::Shared;
+use super::attendance::Attendance;
 use super::driver_lock::DriverLock;
 use super::live::LiveTasks;
 use super::metrics::{Count, Counters};
@@ -67,7 +68,7 @@ pub(crate) struct Seat {
     /// A guest seat whose sitter takes whatever task there is, as a worker does: see `spare.rs`.
     pub(crate) works: AtomicBool,
     /// Whether somebody who sleeps wakes up for its selector too: see `help.rs`.
-    pub(super) attended: AtomicBool,
+    pub(super) attendance: Attendance,
     /// The poll that the sitter is in, in debug mode.
     pub(crate) note: Note,
     /// The core, while nobody sits.
@@ -325,7 +326,7 @@ impl Seat {
             wanted: AtomicBool::new(false),
             sitter: AtomicU32::new(0),
             works: AtomicBool::new(false),
-            attended: AtomicBool::new(false),
+            attendance: Attendance::new(),
             note: Note::new(),
             resting: Mutex::new(Some(Box::new(core))),
             returned: Condvar::new(),
@@ -392,7 +393,7 @@ fn wants_sitter(shared: &Arc<Shared>, index: usize) -> impl Fn() + Send + Sync +
     let shared = guest.then(|| Arc::downgrade(shared));
     move || {
         if let Some(shared) = shared.as_ref().and_then(Weak::upgrade) {
-            shared.monitor.watch_guests();
+            shared.monitor.bed.call_for_guests();
         }
     }
 }

@@ -128,7 +128,7 @@ fn begin(shared: &Arc<Shared>) -> bool {
     for seat in shared.seats.snapshot().iter() {
         seat.wakeup.unpark();
     }
-    shared.monitor.close();
+    shared.monitor.bed.close();
     true
 }
 

@@ -31,7 +31,7 @@ use rt_io::driver::Woken;
 use rt_sync::wait;
 
 use super::MOST_FROM_SLOT;
-use super::help::coarse;
+use super::help::{Attended, coarse};
 use super::laps::Laps;
 use super::seat::{Core, Seat};
 use super::seats::Snapshot;
@@ -439,7 +439,7 @@ impl<'a> Loop<'a> {
     /// A select that does not wait, between two full turns. Deferred tasks come back behind what it brings.
     pub(super) fn select_now(&mut self) {
         if self.seat.registrations() > 0 {
-            self.select(None, false);
+            self.select(None, None);
         }
         self.with_core(|core| {
             core.since_select.set(0);
@@ -449,10 +449,12 @@ impl<'a> Loop<'a> {
         });
     }
 
-    /// One turn of the driver. With `sleep` it waits until `deadline`, and the seat's sleep is over when it is back.
-    pub(super) fn select(&self, deadline: Option<Instant>, sleep: bool) {
+    /// One turn of the driver. With `sleep` it waits until `deadline`, and the seat's sleep is over when it is back; the seat
+    /// to which it attends, if any, is given free before anybody is woken.
+    pub(super) fn select(&self, deadline: Option<Instant>, sleep: Option<Option<Attended>>) {
         let mut woken = self.woken.take();
-        let slept = if sleep {
+        let sleeps = sleep.is_some();
+        let slept = if sleeps {
             let awake = || {
                 self.seat.wakeup.park.after_select();
                 self.awake();
@@ -464,7 +466,7 @@ impl<'a> Loop<'a> {
             None
         };
         let turned = slept.unwrap_or_else(|| {
-            if sleep {
+            if sleeps {
                 self.awake();
             }
             self.seat
@@ -473,6 +475,7 @@ impl<'a> Loop<'a> {
         });
         self.laps.lap(&self.seat.counters.sampled.select);
         // The selector is unlocked: a waker may be foreign, and then it may do anything, also block.
+        drop(sleep);
         if !woken.is_empty() {
             self.pass_search_on();
         }
@@ -517,7 +520,7 @@ impl<'a> Loop<'a> {
                 .idle_index
                 .is_some_and(|index| shared.idle.wake(index)),
         ));
-        shared.monitor.wake();
+        shared.monitor.bed.wake();
     }
 }
 
