@@ -320,3 +320,60 @@ fn a_turn_ends_with_an_event_of_a_driver_that_is_attended_to() {
         assert_eq!(futures_lite::future::block_on(read).unwrap(), 7);
     });
 }
+
+/// The owner of the other driver does nothing about the event: that wakes who attends once, and not over and over.
+#[test]
+fn an_event_that_nobody_fetches_ends_one_turn() {
+    within_limit(|| {
+        const QUIET: Duration = Duration::from_millis(30);
+        let (_busy, busy_handle) = Driver::new("busy".into()).unwrap();
+        let (mut idle, idle_handle) = Driver::new("idle".into()).unwrap();
+        busy_handle.unpark();
+        idle_handle.attend(&busy_handle).unwrap();
+        // It was there before.
+        idle.turn(None).unwrap();
+        let start = Instant::now();
+        idle.turn(Some(QUIET)).unwrap();
+        assert!(start.elapsed() >= QUIET, "woken for it again");
+        busy_handle.unpark();
+        idle.turn(None).unwrap();
+        idle_handle.ignore(&busy_handle);
+    });
+}
+
+/// Two drivers that attend to each other would be a loop: the second is told so, and the first goes on.
+#[test]
+fn drivers_do_not_attend_to_each_other() {
+    within_limit(|| {
+        let (_one, one) = Driver::new("one".into()).unwrap();
+        let (mut driver, other) = Driver::new("other".into()).unwrap();
+        other.attend(&one).unwrap();
+        assert!(one.attend(&other).is_err());
+        one.ignore(&other);
+        one.unpark();
+        driver.turn(None).unwrap();
+        other.ignore(&one);
+        one.attend(&other).unwrap();
+    });
+}
+
+/// The other driver is closed and dropped while it is attended to: that ends nothing else, and its descriptor lives as long
+/// as its handle.
+#[test]
+fn a_driver_may_go_while_it_is_attended_to() {
+    within_limit(|| {
+        let (busy, busy_handle) = Driver::new("busy".into()).unwrap();
+        let (mut idle, idle_handle) = Driver::new("idle".into()).unwrap();
+        idle_handle.attend(&busy_handle).unwrap();
+        drop(busy);
+        assert!(busy_handle.is_closed());
+        idle_handle.unpark();
+        assert!(idle.turn(None).unwrap().woken);
+        idle_handle.ignore(&busy_handle);
+        drop(busy_handle);
+        let (_next, next_handle) = Driver::new("next".into()).unwrap();
+        idle_handle.attend(&next_handle).unwrap();
+        next_handle.unpark();
+        assert!(!idle.turn(None).unwrap().woken);
+    });
+}
