@@ -120,6 +120,8 @@ impl<'a> Loop<'a> {
     pub(super) fn run(&mut self, root: &mut impl Root) -> Exit {
         let now = self.note_time(Instant::now());
         self.seat.counters.spent.sit(now);
+        // It may be in its first poll for long.
+        self.seat.shared.monitor.bed.wake();
         let exit = loop {
             let turn = self.seat.turn.load(Relaxed) + 1;
             self.seat.turn.store(turn, Relaxed);

@@ -408,15 +408,16 @@ fn without_the_monitor_a_blocked_worker_is_waited_for() {
     });
 }
 
-/// A sleeper wakes up for the sockets of a worker that is stuck. Without the monitor nobody else does.
-#[test]
-fn a_sleeping_worker_serves_the_sockets_of_one_that_is_blocked() {
-    within_limit(|| {
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(2)
-            .monitor(false)
-            .build()
-            .unwrap();
+/// A worker that is stuck, and an echo server on its selector.
+struct StuckEcho {
+    addr: SocketAddr,
+    release: mpsc::Sender<()>,
+    blocked: rt::task::JoinHandle<()>,
+}
+
+impl StuckEcho {
+    /// On worker 0.
+    fn start(runtime: &Runtime) -> Self {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let addr = socket.local_addr().unwrap();
         socket.set_nonblocking(true).unwrap();
@@ -448,19 +449,70 @@ fn a_sleeping_worker_serves_the_sockets_of_one_that_is_blocked() {
             let _ = released.recv();
         });
         begun.recv_timeout(LONG).unwrap();
-        // Long enough to be called stuck. Then the other worker wakes up, and falls asleep again.
+        Self {
+            addr,
+            release,
+            blocked: blocked.unwrap(),
+        }
+    }
+
+    fn echo(&self, times: usize) {
+        let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        client.set_read_timeout(Some(LONG)).unwrap();
+        for _ in 0..times {
+            client.send_to(b"x", self.addr).unwrap();
+            client.recv(&mut [0]).expect("an echo");
+        }
+    }
+
+    fn release(self, runtime: &Runtime) {
+        drop(self.release);
+        runtime.block_on(self.blocked).unwrap();
+    }
+}
+
+/// A sleeper wakes up for the sockets of a worker that is stuck. Without the monitor nobody else does. One sleeper for each
+/// event: the others sleep on.
+#[test]
+fn a_sleeping_worker_serves_the_sockets_of_one_that_is_blocked() {
+    const TIMES: usize = 60;
+    within_limit(|| {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(3)
+            .monitor(false)
+            .build()
+            .unwrap();
+        let stuck = StuckEcho::start(&runtime);
+        // Long enough to be called stuck. Then another worker wakes up, and falls asleep again.
         thread::sleep(5 * MS);
-        let parks = || runtime.metrics().workers[1].parks;
+        let parks = || {
+            let metrics = runtime.metrics();
+            (metrics.workers[1].parks + metrics.workers[2].parks) as usize
+        };
         let before = parks();
         runtime.block_on(runtime.spawn(async {})).unwrap();
         eventually("the other worker sleeps", || parks() > before);
-        let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        client.set_read_timeout(Some(LONG)).unwrap();
-        for _ in 0..20 {
-            client.send_to(b"x", addr).unwrap();
-            client.recv(&mut [0]).expect("an echo");
-        }
-        drop(release);
-        runtime.block_on(blocked.unwrap()).unwrap();
+        let before = parks();
+        stuck.echo(TIMES);
+        let parks = parks() - before;
+        assert!(parks <= TIMES + TIMES / 2, "{parks} sleeps");
+        stuck.release(&runtime);
+    });
+}
+
+/// The seat of a `block_on` counts from the beginning, not from its first sleep on: a root future that blocks at once does
+/// not keep a task that it has spawned, though the monitor slept.
+#[test]
+fn a_root_future_that_blocks_at_once_wakes_the_monitor() {
+    within_limit(|| {
+        let runtime = workers(1);
+        // The monitor falls asleep when nobody has been awake for a while.
+        thread::sleep(100 * MS);
+        let was_polled = runtime.block_on(async {
+            let (sender, receiver) = mpsc::channel();
+            rt::spawn(async move { sender.send(()).unwrap() });
+            receiver.recv_timeout(LONG / 4)
+        });
+        assert_eq!(was_polled, Ok(()));
     });
 }
