@@ -384,7 +384,12 @@ fn plays_a_child() {
     if std::env::var_os("RT_TEST_CHILD").is_none() {
         return;
     }
-    let runtime = Builder::new_multi_thread().name("child").build().unwrap();
+    // On a busy machine it takes seconds to look the names up.
+    let runtime = Builder::new_multi_thread()
+        .name("child")
+        .shutdown_grace(Duration::from_secs(60))
+        .build()
+        .unwrap();
     let blocks = runtime.spawn(async {
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
