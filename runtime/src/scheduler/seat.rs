@@ -32,6 +32,7 @@ use super::next_slot::NextSlot;
 use super::park::Park;
 use super::pinned::Inbox;
 use super::seat_ref::SeatRef;
+use super::worker::MOVE_COST;
 use crate::context::{self, Phase, Sitting};
 use crate::debug::polls::Note;
 use crate::task::Runnable;
@@ -192,6 +193,8 @@ pub(crate) struct Core {
     pub(crate) since_select: Cell<u32>,
     /// Polls since the injector was last looked at.
     pub(crate) since_injector: Cell<u32>,
+    /// The mean poll as it was measured last, in ns.
+    pub(crate) measured: Cell<u64>,
     /// Most polls between two selects, so that they take about 100 µs: see `worker.rs`.
     pub(crate) most_polls: Cell<u32>,
     /// State of the generator that picks the first victim of a search.
@@ -255,10 +258,11 @@ impl Sitting {
 }
 
 impl Seat {
-    /// How long what lies in the queue is going to take, in ns: a guess.
+    /// How much time others could save by taking what lies in the queue, in ns: a guess.
     #[inline]
     pub(crate) fn backlog(&self) -> u64 {
-        self.stealer.len() as u64 * self.mean_poll.load(Relaxed)
+        let gain = self.mean_poll.load(Relaxed).saturating_sub(MOVE_COST);
+        self.stealer.len() as u64 * gain
     }
 
     pub(crate) fn new(
@@ -304,6 +308,7 @@ impl Seat {
             streak: Cell::new(0),
             since_select: Cell::new(0),
             since_injector: Cell::new(0),
+            measured: Cell::new(super::worker::FIRST_GUESS),
             most_polls: Cell::new(shared.config.event_interval),
             random: Cell::new(0x9e37_79b9 ^ (index as u32 + 1)),
         };
