@@ -206,8 +206,9 @@ fn f8_a_batch_of_file_work_is_one_hop() {
                     })
                 }));
             }
-            // A hop for each file costs several times as much.
-            assert!(batch < 2 * plain, "{batch:?} against {plain:?}");
+            // The hop costs what two wake-ups cost, whatever is beside it on the machine; a hop for each file costs that two
+            // thousand times.
+            assert!(batch < 2 * plain + 50 * MS, "{batch:?} against {plain:?}");
         }
         std::fs::remove_dir_all(&folder).unwrap();
     });
