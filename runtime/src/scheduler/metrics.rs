@@ -13,6 +13,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, fence};
+use std::time::Duration;
 
 /// One turn in so many is timed step by step; the first turns of a seat more often.
 pub(crate) const EVERY: u64 = 128;
@@ -159,7 +160,8 @@ impl Spent {
     /// The sums up to `now`.
     pub(crate) fn until(&self, now: u64) -> SpentUntil {
         let mut until = SpentUntil::default();
-        // The sitter is at it for some ns; if it lost its core just then, the sums may be a little off.
+        // The sitter is at it for some ns. If it lost its core just then and does not get it back for a tenth of a second,
+        // the time since its last change is missing.
         for round in 0..1000 {
             let since = self.since.load(Acquire);
             until.awake = self.awake.get();
@@ -181,10 +183,11 @@ impl Spent {
             if since % 4 != MOVING && self.since.load(Relaxed) == since {
                 break;
             }
-            if round < 20 {
-                std::hint::spin_loop();
-            } else {
-                std::thread::yield_now();
+            match round {
+                0..20 => std::hint::spin_loop(),
+                20..100 => std::thread::yield_now(),
+                // With nobody else on this core that gives nothing away; the sitter waits for its own.
+                _ => std::thread::sleep(Duration::from_micros(100)),
             }
         }
         until
