@@ -60,6 +60,8 @@ pub(crate) struct Seat {
     pub(crate) turn: AtomicU64,
     /// Nanoseconds of a mean poll, as of late: see `worker.rs`. Written by the sitter.
     pub(crate) mean_poll: AtomicU64,
+    /// The same, of polls that were not alone in taking so long.
+    pub(crate) lasting_poll: AtomicU64,
     /// When the sitter last came from its selector or was about to go there, in ns since the runtime's start.
     pub(crate) selected_at: AtomicU64,
     /// Set when the owner wants its seat back from a stand-in.
@@ -261,7 +263,7 @@ impl Seat {
     /// How much time others could save by taking what lies in the queue, in ns: a guess.
     #[inline]
     pub(crate) fn backlog(&self) -> u64 {
-        let gain = self.mean_poll.load(Relaxed).saturating_sub(MOVE_COST);
+        let gain = self.lasting_poll.load(Relaxed).saturating_sub(MOVE_COST);
         self.stealer.len() as u64 * gain
     }
 
@@ -327,6 +329,7 @@ impl Seat {
             driver: DriverLock::new(driver),
             turn: AtomicU64::new(0),
             mean_poll: AtomicU64::new(super::worker::FIRST_GUESS),
+            lasting_poll: AtomicU64::new(super::worker::FIRST_GUESS),
             selected_at: AtomicU64::new(0),
             wanted: AtomicBool::new(false),
             sitter: AtomicU32::new(0),

@@ -16,14 +16,16 @@
 //! # How long a poll is
 //! Waking a sleeper for tasks that are done before it runs is pure loss, and for tasks that take long it is the point of
 //! having several workers. So each seat keeps the mean length of its polls: measured over full turns, and over the time
-//! between two sleeps. It follows upwards when two measurements agree, since the one long poll of a task that spawns
-//! thousands says nothing about those, and downwards slowly. If it misjudges (a seat of tiny tasks gets a few long ones),
-//! the monitor wakes a helper within two of its ticks.
+//! between two sleeps. It follows upwards at once and downwards slowly. What others could take is judged by a second mean
+//! which follows upwards only when two measurements agree: the one long poll of a task that spawns thousands says nothing
+//! about those. If it misjudges (a seat of tiny tasks gets a few long ones), the monitor wakes a helper within two of its
+//! ticks.
 //!
 //! # When nothing is ready
 //! `rest.rs`.
 
 use std::cell::Cell;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -421,15 +423,12 @@ impl<'a> Loop<'a> {
             / u64::from(polls);
         let limit = self.seat.shared.config.event_interval;
         self.with_core(|core| {
-            let lasting = each.min(core.measured.replace(each));
-            let mean = self.seat.mean_poll.load(Relaxed);
-            let mean = if lasting > mean {
-                lasting
-            } else {
-                mean - (mean - lasting) / 4
-            };
-            self.seat.mean_poll.store(mean, Relaxed);
-            let fits = TURN.as_nanos() as u64 / mean.max(each).max(1);
+            let mean = follow(&self.seat.mean_poll, each);
+            follow(
+                &self.seat.lasting_poll,
+                each.min(core.measured.replace(each)),
+            );
+            let fits = TURN.as_nanos() as u64 / mean.max(1);
             core.most_polls
                 .set(u32::try_from(fits).unwrap_or(limit).clamp(1, limit));
         });
@@ -530,6 +529,18 @@ impl<'a> Loop<'a> {
         ));
         shared.monitor.bed.wake();
     }
+}
+
+/// Brings a mean up at once, and down by a quarter of the way. The new mean.
+fn follow(mean: &AtomicU64, measured: u64) -> u64 {
+    let before = mean.load(Relaxed);
+    let after = if measured > before {
+        measured
+    } else {
+        before - (before - measured) / 4
+    };
+    mean.store(after, Relaxed);
+    after
 }
 
 /// What a run of ready tasks left.
