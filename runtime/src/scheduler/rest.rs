@@ -14,7 +14,7 @@ use super::help::Attended;
 use super::idle::Rest;
 use super::seat::Seat;
 use super::spare::LOOK;
-use super::worker::{Loop, Root, WAKE_COST, retry};
+use super::worker::{Loop, Root, Select, WAKE_COST, retry};
 use crate::context::Phase;
 use crate::runtime::config::call;
 use crate::task::Runnable;
@@ -115,24 +115,13 @@ impl Loop<'_> {
             let own_work = self.with_core(|core| !core.is_empty()).unwrap_or(true)
                 || root.is_ready()
                 || (self.own && !self.seat.inbox.is_empty());
-            match (claimed, own_work, self.seat.idle_index) {
-                (false, _, _) | (_, _, None) => break,
-                (true, true, Some(index)) => {
-                    // Whoever claimed this worker wanted something searched for; another has to do that.
-                    if shared.idle.stop_searching(index) && self.look() {
-                        shared.notify_injected();
-                    }
+            match self.seat.idle_index {
+                Some(index) if claimed && (own_work || self.interrupted().is_some()) => {
+                    self.let_another_search(index);
                     break;
                 }
-                (true, false, Some(index)) => {
-                    if self.interrupted().is_some() {
-                        if shared.idle.stop_searching(index) && self.look() {
-                            shared.notify_injected();
-                        }
-                        break;
-                    }
-                    searching = true;
-                }
+                Some(_) if claimed => searching = true,
+                _ => break,
             }
         }
         call(shared.config.on_thread_unpark.as_ref());
@@ -155,7 +144,7 @@ impl Loop<'_> {
         let deadline = self.before_a_look(self.seat.timers.before_park());
         self.seat.counters.parks.add(1);
         if attended.is_some() || self.seat.registrations() > 0 {
-            self.select(deadline, Some(attended));
+            self.select(deadline, Select::Asleep(attended));
         } else {
             self.seat.wakeup.park.park(deadline);
         }
@@ -198,7 +187,7 @@ impl Loop<'_> {
     fn advance_virtual_time(&self, selecting: bool) -> bool {
         if selecting {
             let before = self.seat.counters.events.get();
-            self.select(None, None);
+            self.select(None, Select::Now);
             if self.seat.counters.events.get() != before {
                 return true;
             }

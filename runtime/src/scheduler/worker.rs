@@ -52,8 +52,9 @@ const TURN: Duration = Duration::from_micros(100);
 /// workers, µs of CPU a message: 7.2 to 8.5 with 30 µs, 6.4 to 6.8 with 100 µs (`benches/`, rows "echo").
 pub(super) const WAKE_COST: u64 = 100_000;
 
-/// What a poll costs more on another core than that of the task's spawner, in ns: what is shorter is not worth sharing, however
-/// much of it there is. 10,000 tasks that do nothing, 2 workers, ns a task: 220 to 340 without it, 140 to 160 with it.
+/// What a poll costs more on another core than on that of the task's spawner, in ns: what is shorter is not worth
+/// sharing, however much of it there is. 10,000 tasks that do nothing, 2 workers, ns a task: 220 to 340 without it and
+/// the second mean, 117 to 167 with them.
 pub(super) const MOVE_COST: u64 = 200;
 
 /// The mean poll of a seat that has not measured any, in ns: long enough that any backlog wakes a helper.
@@ -446,7 +447,7 @@ impl<'a> Loop<'a> {
     /// A select that does not wait, between two full turns. Deferred tasks come back behind what it brings.
     pub(super) fn select_now(&mut self) {
         if self.seat.registrations() > 0 {
-            self.select(None, None);
+            self.select(None, Select::Now);
         }
         self.with_core(|core| {
             core.since_select.set(0);
@@ -456,11 +457,14 @@ impl<'a> Loop<'a> {
         });
     }
 
-    /// One turn of the driver. With `sleep` it waits until `deadline`, and the seat's sleep is over when it is back; the seat
-    /// to which it attends, if any, is given free before anybody is woken.
-    pub(super) fn select(&self, deadline: Option<Instant>, sleep: Option<Option<Attended>>) {
+    /// One turn of the driver. Asleep it waits until `deadline`, and the seat's sleep is over when it is back; the seat to
+    /// which it attends, if any, is given free before anybody is woken.
+    pub(super) fn select(&self, deadline: Option<Instant>, how: Select) {
         let mut woken = self.woken.take();
-        let sleeps = sleep.is_some();
+        let (sleeps, attended) = match how {
+            Select::Now => (false, None),
+            Select::Asleep(attended) => (true, attended),
+        };
         let slept = if sleeps {
             let awake = || {
                 self.seat.wakeup.park.after_select();
@@ -482,7 +486,7 @@ impl<'a> Loop<'a> {
         });
         self.laps.lap(&self.seat.counters.sampled.select);
         // The selector is unlocked: a waker may be foreign, and then it may do anything, also block.
-        drop(sleep);
+        drop(attended);
         if !woken.is_empty() {
             self.pass_search_on();
         }
@@ -505,11 +509,15 @@ impl<'a> Loop<'a> {
             return;
         }
         self.claimed.set(Some(false));
+        if let Some(index) = self.seat.idle_index {
+            self.let_another_search(index);
+        }
+    }
+
+    /// Whoever claimed this worker wanted something searched for. It does something else: another has to do that.
+    pub(super) fn let_another_search(&self, index: usize) {
         let shared = &self.seat.shared;
-        if let Some(index) = self.seat.idle_index
-            && shared.idle.stop_searching(index)
-            && self.look()
-        {
+        if shared.idle.stop_searching(index) && self.look() {
             shared.notify_injected();
         }
     }
@@ -541,6 +549,14 @@ fn follow(mean: &AtomicU64, measured: u64) -> u64 {
     };
     mean.store(after, Relaxed);
     after
+}
+
+/// How [`Loop::select`] is at the selector.
+pub(super) enum Select {
+    /// It looks, and does not wait.
+    Now,
+    /// It sleeps there, and attends to this seat meanwhile.
+    Asleep(Option<Attended>),
 }
 
 /// What a run of ready tasks left.
