@@ -3,8 +3,8 @@
 
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, mpsc};
-use std::task::{Context, Wake, Waker};
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use rt::runtime::{Builder, Runtime};
 use rt::task::yield_now;
 
 use crate::machine::Machine;
-use crate::pains_support::{LONG, MS, eventually, workers};
+use crate::pains_support::{LONG, MS, blocking_waker, eventually, workers};
 use crate::support::within_limit;
 
 /// A connection of two sockets that block.
@@ -188,26 +188,13 @@ fn a1_who_wakes_alone_and_blocks_holds_up_nobody() {
 /// what it has found by then is for others: whatever comes in is polled by them.
 #[test]
 fn a5_a_searcher_that_is_stuck_does_not_silence_the_others() {
-    struct Blocks {
-        entered: mpsc::Sender<()>,
-        release: Mutex<mpsc::Receiver<()>>,
-    }
-    impl Wake for Blocks {
-        fn wake(self: Arc<Self>) {
-            self.entered.send(()).unwrap();
-            let _ = self.release.lock().unwrap().recv_timeout(LONG);
-        }
-    }
     within_limit(|| {
         let runtime = workers(3);
         for timer in [false, true] {
             for round in 0..30 {
                 let (entered, blocked) = mpsc::channel();
                 let (release, released) = mpsc::channel();
-                let blocks = Waker::from(Arc::new(Blocks {
-                    entered,
-                    release: Mutex::new(released),
-                }));
+                let blocks = blocking_waker(entered, released);
                 // With the first worker: it is the one that is woken first to search.
                 let (mut client, server) = pair();
                 let waits = runtime

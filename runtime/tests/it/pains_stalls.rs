@@ -4,8 +4,8 @@ use std::future::{Future, pending, poll_fn};
 use std::io::{Read, Write};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, mpsc};
-use std::task::{Context, Poll, Wake, Waker};
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,9 @@ use rt::runtime::Builder;
 use rt::task::yield_now;
 use rt::time::{interval, sleep, timeout};
 
-use crate::pains_support::{LONG, MS, Mailbox, current_thread, each_kind, eventually, workers};
+use crate::pains_support::{
+    LONG, MS, Mailbox, blocking_waker, current_thread, each_kind, eventually, workers,
+};
 use crate::support::within_limit;
 
 /// A seat full of tasks that only yield still looks at its sockets and timers.
@@ -504,16 +506,6 @@ fn a3_timers_fire_on_every_kind_of_seat() {
 /// it for the sockets that are registered with it too.
 #[test]
 fn a2_a_foreign_waker_that_blocks_does_not_lock_its_selector() {
-    struct Blocks {
-        entered: mpsc::Sender<()>,
-        release: Mutex<mpsc::Receiver<()>>,
-    }
-    impl Wake for Blocks {
-        fn wake(self: Arc<Self>) {
-            self.entered.send(()).unwrap();
-            let _ = self.release.lock().unwrap().recv_timeout(LONG);
-        }
-    }
     within_limit(|| {
         let runtime = workers(2);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -525,10 +517,7 @@ fn a2_a_foreign_waker_that_blocks_does_not_lock_its_selector() {
         let (mut second_client, second) = pair();
         let (entered, blocked) = mpsc::channel();
         let (release, released) = mpsc::channel();
-        let blocks = Waker::from(Arc::new(Blocks {
-            entered,
-            release: Mutex::new(released),
-        }));
+        let blocks = blocking_waker(entered, released);
         // Both register with the selector of the same worker.
         let (_first, mut second) = runtime
             .block_on(async move {

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex};
-use std::task::{Poll, Waker};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,24 @@ pub(crate) fn workers(number: usize) -> Runtime {
 
 pub(crate) fn current_thread() -> Runtime {
     Builder::new_current_thread().build().expect("a runtime")
+}
+
+/// A waker as one of another executor may be: it blocks the thread that wakes it. `entered` hears of that, `release` ends it.
+pub(crate) fn blocking_waker(entered: mpsc::Sender<()>, release: mpsc::Receiver<()>) -> Waker {
+    struct Blocks {
+        entered: mpsc::Sender<()>,
+        release: Mutex<mpsc::Receiver<()>>,
+    }
+    impl Wake for Blocks {
+        fn wake(self: Arc<Self>) {
+            self.entered.send(()).unwrap();
+            let _ = self.release.lock().unwrap().recv_timeout(LONG);
+        }
+    }
+    Waker::from(Arc::new(Blocks {
+        entered,
+        release: Mutex::new(release),
+    }))
 }
 
 /// Both flavours, with one worker and with two.
