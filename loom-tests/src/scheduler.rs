@@ -151,9 +151,7 @@ impl Scheduler {
     /// Ends every task, as shutdown does; what is queued afterwards is a shell.
     pub fn shut_down(&self) {
         self.0.closed.store(true, Relaxed);
-        for task in self.0.live.close() {
-            task.shut_down();
-        }
+        TaskRef::shut_down_all(self.0.live.close());
     }
 
     /// How many tasks are in the live list.

@@ -1,7 +1,9 @@
 //! Models of the live list (`rt/src/scheduler/live.rs`) at shutdown: each task ends exactly once, and none is left.
 //!
 //! Seen to fail: an `insert` into a closed list (`spawn_against_close`: the task is left); an `end_poll` that does not
-//! look at `CANCELLED` (the same); a `claim` that does not take `RUNNING` (all).
+//! look at `CANCELLED` (the same); no fence at the start of a poll, and a `claim_queued` that does not ask whether the poll
+//! has begun (all but the last: two threads at the future); a wake that does not say that no poll has begun since
+//! (`a_queue_that_nobody_runs`: the task is left).
 #![cfg(rt_loom)]
 
 use std::future::{pending, poll_fn};
@@ -144,6 +146,34 @@ fn end_against_close() {
         closer.join().unwrap();
         ended_well(handle);
         assert_eq!(drops.load(SeqCst), 1);
+        assert_eq!(scheduler.living(), 0);
+    });
+}
+
+/// A task that was polled before and lies in a queue that nobody turns to any more: the close ends it.
+#[test]
+fn a_queue_that_nobody_runs() {
+    check(2, || {
+        let scheduler = Scheduler::listed();
+        let drops = StdArc::new(AtomicUsize::new(0));
+        let stored = StdArc::new(StdMutex::new(None));
+        let (slot, guard) = (stored.clone(), CountDrop(drops.clone()));
+        let handle = scheduler.spawn(async move {
+            let _guard = guard;
+            poll_fn(|cx: &mut Context<'_>| {
+                *slot.lock().unwrap() = Some(cx.waker().clone());
+                Poll::<()>::Pending
+            })
+            .await;
+        });
+        scheduler.run();
+        let waker: Waker = stored.lock().unwrap().take().expect("polled");
+        let other = thread::spawn(move || waker.wake());
+        other.join().unwrap();
+        scheduler.shut_down();
+        assert_eq!(drops.load(SeqCst), 1, "the task is left");
+        assert!(!ended_well(handle));
+        drop(scheduler.pop());
         assert_eq!(scheduler.living(), 0);
     });
 }

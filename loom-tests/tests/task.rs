@@ -3,12 +3,12 @@
 //! Conditions are relaxed, so that only the state word orders them. loom checks every access to future, output and
 //! join waker, and that no task is leaked or freed twice.
 //!
-//! Seen to fail: a wake that sees `SCHEDULED` in a load and returns (`wake_against_run`); `end_poll` that does not look at
-//! `SCHEDULED` (the same, and joins); `Release` for `AcqRel` in `complete`, and a `take_join_waker` that succeeds after
-//! the end (`join_against_complete`: two threads at the join waker); a `store_join_waker` that succeeds after the end
-//! (joins hang); a `claim` that does not take `RUNNING` (`claim_against_poll_and_wake`); `Relaxed` in `ref_dec`
-//! (`waker_drop_against_complete`: the task is freed under who completes it); an end of a poll that counts down although
-//! a waker has taken the reference over (`waker_of_the_running_poll_against_its_end`, and those of listed tasks).
+//! Seen to fail: an `end_poll` that does not look at `NOTIFIED` (`wake_against_run`, and joins); `Release` for `AcqRel` in
+//! `complete` (joins), and a `take_join_waker` that succeeds after the end (`join_against_complete`: two threads at the
+//! join waker); a `store_join_waker` that succeeds after the end (joins hang); a `complete` that takes one reference more
+//! for its own (the task is freed under its waker); `Relaxed` in `ref_dec` (`waker_drop_against_complete`: the task is
+//! freed under who completes it); an end of a poll that counts down although a waker has taken the reference over
+//! (`waker_of_the_running_poll_against_its_end`, and those of listed tasks). Shutdown against a poll: see `live.rs`.
 #![cfg(rt_loom)]
 
 use std::future::poll_fn;

@@ -96,6 +96,7 @@ pub(crate) struct Pinned(Arc<Seat>);
 
 impl Schedule for Pinned {
     const PINS: bool = true;
+    const ON_ONE_THREAD: bool = true;
 
     fn schedule(&self, task: Runnable) {
         // Cloned: the task, and with it this handle, may be gone as soon as it is in the inbox.

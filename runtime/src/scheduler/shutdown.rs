@@ -28,6 +28,7 @@ use rt_sync::wake_batch::discard;
 use super::{Seat, Shared};
 use crate::context::{self, Context, Phase};
 use crate::debug;
+use crate::task::TaskRef;
 use crate::trace;
 
 /// How long a worker may take to come out of a poll before its other tasks are dropped on its behalf: what it waits for
@@ -229,18 +230,14 @@ fn close_sources(seat: &Seat) {
 
 /// Step 2 for the tasks of one seat that are not pinned to its thread.
 fn close_tasks(seat: &Seat) {
-    for task in seat.live.close() {
-        task.shut_down();
-    }
+    TaskRef::shut_down_all(seat.live.close());
 }
 
 /// Step 2, on the thread that sits on the seat. `own`: it is the seat's own thread, where pinned tasks live.
 pub(super) fn end_seat(cx: &Context, seat: &Seat, own: bool) {
     close_tasks(seat);
     if own {
-        for task in seat.inbox.live.close() {
-            task.shut_down();
-        }
+        TaskRef::shut_down_own(seat.inbox.live.close());
         drop(seat.inbox.close());
     }
     // What is in the queues are shells, but dropping them is not free of user code: no borrow is held.

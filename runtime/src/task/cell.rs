@@ -19,6 +19,7 @@ use rt_sync::wait::WaitSlot;
 use super::cold::ColdSlot;
 use super::header::{Header, Links, Vtable};
 use super::state::State;
+use super::steps::Steps;
 use super::{Id, JoinError, Schedule, try_id};
 
 /// See `task/mod.rs` for the access rules.
@@ -53,7 +54,7 @@ impl<F: Future, S: Schedule> Cell<F, S> {
                 state: State::new(listed),
                 vtable,
                 wait: WaitSlot::new(),
-                polls: AtomicU32::new(0),
+                steps: Steps::new(),
                 list_key: AtomicU32::new(0),
                 links: UnsafeCell::new(Links::default()),
                 id,
@@ -89,11 +90,11 @@ impl<F: Future, S: Schedule> Cell<F, S> {
     /// Polls the future in place.
     ///
     /// # Safety
-    /// The caller holds `RUNNING`, and is where the scheduler lets the future run (task/mod.rs, rules 2 and 5).
+    /// The caller has the stage, and is where the scheduler lets the future run (task/mod.rs, rules 2 and 5).
     #[inline]
     pub(super) unsafe fn poll(&self, cx: &mut Context<'_>) -> Poll<F::Output> {
         self.stage.with_mut(|stage| {
-            // SAFETY: rule 2: nobody else looks at the stage while we hold `RUNNING`.
+            // SAFETY: rule 2: nobody else looks at the stage while it is ours.
             let stage = unsafe { &mut *stage };
             let Stage::Future(future) = stage else {
                 unreachable!("a task was polled after its end");

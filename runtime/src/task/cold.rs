@@ -112,7 +112,7 @@ impl Cold {
         self.asked.load(Relaxed)
     }
 
-    /// A poll took so long. For the holder of `RUNNING`, or whoever had it last: one that comes late counts for nothing much.
+    /// A poll took so long. For whoever polls, or polled last: one that comes late counts for nothing much.
     pub(super) fn add_poll_time(&self, took: Duration) {
         let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let total = self.poll_total.load(Relaxed).saturating_add(ns);

@@ -17,7 +17,6 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use rt_sync::coop;
-use rt_sync::primitive::atomic::Ordering::Relaxed;
 use rt_sync::wake_batch::discard;
 
 use super::cell::Cell;
@@ -27,7 +26,7 @@ use super::error::PanicReport;
 use super::header::{Header, Vtable};
 use super::id::set_current;
 use super::raw::{Runnable, TaskRef};
-use super::transition::{Completed, EndPoll, StartPoll};
+use super::transition::{EndPoll, Joiner, StartPoll};
 use super::{JoinError, Schedule, waker};
 
 /// The functions of one type of future and scheduler.
@@ -51,26 +50,28 @@ impl<F: Future, S: Schedule> Functions<F, S> {
 unsafe fn poll<F: Future, S: Schedule>(ptr: NonNull<Header>) {
     // SAFETY: the vtable belongs to this type, and the `Runnable`'s reference keeps the task alive.
     let cell = unsafe { Cell::<F, S>::from_header(ptr) };
-    match cell.header.state.start_poll() {
+    match cell.header.state.start_poll(&cell.header.steps) {
         StartPoll::Poll => {}
         StartPoll::Cancel => return cancel(cell, 1),
         StartPoll::Gone => return drop_refs(cell, 1),
     }
     let header = &cell.header;
-    header
-        .polls
-        .store(header.polls.load(Relaxed).wrapping_add(1), Relaxed);
     let (polled, refs) = poll_future(cell, ptr);
     match polled {
         Ok(Poll::Pending) => {
             header.wait.keep_last();
+            if S::ON_ONE_THREAD {
+                header.steps.renew();
+            }
             match header.state.end_poll(refs) {
                 EndPoll::Idle => {}
                 EndPoll::Dealloc => free(cell),
-                // SAFETY: `Reschedule` leaves us the right to poll and its reference.
-                EndPoll::Reschedule => cell
-                    .scheduler
-                    .schedule_again(unsafe { Runnable::from_raw(ptr) }),
+                EndPoll::Reschedule => {
+                    header.steps.renew();
+                    // SAFETY: `Reschedule` leaves us the right to poll and its reference.
+                    let again = unsafe { Runnable::from_raw(ptr) };
+                    cell.scheduler.schedule_again(again);
+                }
                 EndPoll::Cancel => cancel(cell, refs),
             }
         }
@@ -84,7 +85,7 @@ unsafe fn poll<F: Future, S: Schedule>(ptr: NonNull<Header>) {
 
 type Polled<T> = Result<Poll<T>, Box<dyn Any + Send>>;
 
-/// Polls the future with a fresh budget. The caller holds `RUNNING`, and a reference; the second value says whether it
+/// Polls the future with a fresh budget. The caller has the stage, and a reference; the second value says whether it
 /// has that still, one, or a waker has taken it over, none.
 #[inline]
 fn poll_future<F: Future, S: Schedule>(
@@ -105,13 +106,13 @@ fn poll_future<F: Future, S: Schedule>(
         // SAFETY: the caller's reference outlives this block.
         let waker = unsafe { waker::borrowed(ptr) };
         let mut cx = Context::from_waker(&waker);
-        // SAFETY: the caller holds `RUNNING`, on a thread that the scheduler chose.
+        // SAFETY: the caller has the stage, on a thread that the scheduler chose.
         unsafe { cell.poll(&mut cx) }
     }));
     (polled, usize::from(!S::PINS || current.has_spare()))
 }
 
-/// Drops the future and completes with the error that says why. The caller holds `RUNNING` and gives `refs`
+/// Drops the future and completes with the error that says why. The caller has the stage and gives `refs`
 /// references up.
 #[cold]
 fn cancel<F: Future, S: Schedule>(cell: &Cell<F, S>, refs: usize) {
@@ -123,7 +124,7 @@ fn cancel<F: Future, S: Schedule>(cell: &Cell<F, S>, refs: usize) {
     finish(cell, Err(error), refs);
 }
 
-/// Stores the result in place of the future, and tells everyone. The caller holds `RUNNING` and gives `refs`
+/// Stores the result in place of the future, and tells everyone. The caller has the stage and gives `refs`
 /// references up.
 #[inline]
 fn finish<F: Future, S: Schedule>(
@@ -137,7 +138,7 @@ fn finish<F: Future, S: Schedule>(
     };
     let set_output = || {
         let _current = set_current(&cell.header, false);
-        // SAFETY: the caller holds `RUNNING`. The future is dropped here, before anyone hears of the end. If its
+        // SAFETY: the caller has the stage. The future is dropped here, before anyone hears of the end. If its
         // destructor panics, the result stands all the same: it is put there before the unwinding goes on.
         unsafe { cell.set_output(result) }
     };
@@ -148,27 +149,33 @@ fn finish<F: Future, S: Schedule>(
     }
     // The task leaves the list of the living before its end is seen, so that whoever awaited it does not find it there.
     let listed = cell.scheduler.release(&cell.header);
-    let (completed, hooks) = cell.header.state.complete(outcome);
+    let refs = refs + usize::from(listed);
+    let completed = cell.header.state.complete(outcome, refs);
     if let Some(report) = report {
         cell.scheduler
-            .task_panicked(&report, completed != Completed::Detached);
+            .task_panicked(&report, completed.joiner != Joiner::None);
     }
-    if completed == Completed::Detached {
-        tell_failure(&cell.header);
+    match completed.joiner {
+        Joiner::None => {
+            tell_failure(&cell.header);
+            // An output without a destructor goes with the cell.
+            if mem::needs_drop::<F::Output>() {
+                clear(cell);
+            }
+        }
+        Joiner::Exists => {}
+        Joiner::Waits => wake_joiner(cell),
     }
-    match completed {
-        Completed::Joinable => {}
-        // An output without a destructor goes with the cell.
-        Completed::Detached if mem::needs_drop::<F::Output>() => clear(cell),
-        Completed::Detached => {}
-        Completed::JoinerWaits => wake_joiner(cell),
-    }
-    if hooks {
+    if completed.hooks {
         call_hooks(cell);
     }
     // Nothing of the user's runs on behalf of this task any more, but for what its handle still holds.
     cell.scheduler.ended();
-    drop_refs(cell, refs + usize::from(listed));
+    if completed.alone {
+        free(cell);
+    } else {
+        drop_refs(cell, refs);
+    }
 }
 
 fn wake_joiner<F: Future, S: Schedule>(cell: &Cell<F, S>) {
@@ -292,7 +299,7 @@ unsafe fn schedule<F: Future, S: Schedule>(ptr: NonNull<Header>) {
 }
 
 /// # Safety
-/// The caller holds `RUNNING` by a claim, and a reference that it keeps.
+/// The caller has the stage by a claim, and a reference that it keeps.
 unsafe fn cancel_claimed<F: Future, S: Schedule>(ptr: NonNull<Header>) {
     // SAFETY: the vtable belongs to this type, and the caller's reference keeps the task alive.
     let cell = unsafe { Cell::<F, S>::from_header(ptr) };

@@ -18,16 +18,17 @@ use rt_sync::wait::WaitSlot;
 
 use super::cold::{Cold, ColdSlot};
 use super::state::State;
+use super::steps::Steps;
 use super::{Id, try_id};
 
 /// The head of every task's allocation. `Cell` in `cell.rs` is `repr(C)` and starts with it.
 pub struct Header {
     pub(super) state: State,
     pub(super) vtable: &'static Vtable,
-    /// What the task waits for. Written after a poll, by the holder of `RUNNING`.
+    /// What the task waits for. Written after a poll, by whoever polled.
     pub(crate) wait: WaitSlot,
-    /// How often the task was polled. Written by the holder of `RUNNING`; wraps.
-    pub(crate) polls: AtomicU32,
+    /// How often the task was polled, and whether it is being polled.
+    pub(crate) steps: Steps,
     /// Where the task lies in the live list of its scheduler, if that is a table. Written once, before the task is shared.
     pub(crate) list_key: AtomicU32,
     /// Neighbours in the live list, if that is linked: they belong to the holder of its lock.
@@ -54,7 +55,7 @@ pub(super) struct Vtable {
     pub(super) poll: unsafe fn(NonNull<Header>),
     /// Hands a `Runnable`, which the caller gives up, to the scheduler.
     pub(super) schedule: unsafe fn(NonNull<Header>),
-    /// Drops the future and completes as cancelled. The caller holds `RUNNING` by a claim, and keeps its reference.
+    /// Drops the future and completes as cancelled. The caller has the stage by a claim, and keeps its reference.
     pub(super) cancel_claimed: unsafe fn(NonNull<Header>),
     /// Moves the output to the `Poll<Result<T, JoinError>>` behind the pointer. The task is complete.
     pub(super) take_output: unsafe fn(NonNull<Header>, *mut ()),
@@ -71,7 +72,7 @@ pub(super) struct Vtable {
 impl Header {
     /// What the task does at this moment.
     pub(crate) fn activity(&self) -> super::Activity {
-        self.state.activity()
+        self.state.activity(&self.steps)
     }
 
     /// The task that runs on this thread waits for this one: for dumps.

@@ -47,7 +47,7 @@ pub struct TaskInfo {
 impl TaskInfo {
     pub(crate) fn new(task: TaskRef) -> Self {
         let header = task.header();
-        let (activity, wait) = (header.state.activity(), header.wait.load());
+        let (activity, wait) = (header.activity(), header.wait.load());
         Self {
             activity,
             since: header.wait.since(),
@@ -92,7 +92,7 @@ impl TaskInfo {
     /// How often the task has been polled, as of now. Wraps.
     #[must_use]
     pub fn polls(&self) -> u32 {
-        self.task.header().polls.load(Relaxed)
+        self.task.header().steps.polls()
     }
 
     /// The task that spawned this one; `None` if it was spawned from outside of tasks.

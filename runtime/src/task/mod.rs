@@ -6,8 +6,9 @@
 //!
 //! 1. **Header.** `vtable`, `id`, `site` and the scheduler are written before the task is shared and only read
 //!    afterwards. The other header fields are atomics, but for the waker slot (rule 3).
-//! 2. **Stage.** The place of the future and the output belongs to the holder of `RUNNING` until it sets `COMPLETE`.
-//!    `RUNNING` comes from `start_poll` (one `Runnable` exists while `SCHEDULED` is set) or from `claim` (shutdown).
+//! 2. **Stage.** The place of the future and the output belongs to one at a time, until that one gives it back by the end of
+//!    a poll, or sets `COMPLETE`: to who starts a poll (one `Runnable` exists while `SCHEDULED` is set), or to who sets
+//!    `CLAIMED` in order to drop the future (shutdown, an abort, a `Runnable` that is dropped).
 //! 3. **Waker slot.** It is the handle's while neither `JOIN_WAKER` nor `COMPLETE` is set, and while `COMPLETE` is set
 //!    without `JOIN_WAKER`. Setting `JOIN_WAKER` hands it to whoever completes the task; the handle gets it back only
 //!    by clearing the bit, which fails once the task is complete.
@@ -20,8 +21,7 @@
 //! one. The last to go frees the task.
 //!
 //! # What it costs
-//! A spawn is one allocation; a poll is one exchange at its start and one at its end, and borrows its waker; a wake is
-//! one exchange.
+//! A spawn is one allocation; a poll is one exchange, at its end, and borrows its waker; a wake is one exchange.
 //!
 //! # Where it comes from
 //! The layout and the idea of a typed vtable over an untyped header are tokio's and async-task's.
@@ -45,6 +45,7 @@ mod local;
 pub(crate) mod raw;
 pub(crate) mod schedule;
 mod state;
+mod steps;
 mod task_local;
 mod tracker;
 mod transition;

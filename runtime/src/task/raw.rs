@@ -9,10 +9,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::time::Duration;
 
+use rt_io::fence;
+
 use super::cell::Cell;
 use super::cold::Hook;
 use super::header::Header;
-use super::transition::Wake;
+use super::transition::{Claim, Wake};
 use super::{JoinHandle, Schedule};
 
 /// A counted reference to a task of any type.
@@ -58,7 +60,7 @@ impl TaskRef {
 
     /// Cancels the task: see [`JoinHandle::abort`].
     pub fn abort(&self) {
-        if self.header().state.abort() == Wake::Submit {
+        if self.header().state.abort(&self.header().steps) == Wake::Submit {
             let schedule = self.header().vtable.schedule;
             // SAFETY: `Submit` made us the owner of a `Runnable`, which `schedule` takes.
             unsafe { schedule(self.0) };
@@ -99,14 +101,50 @@ impl TaskRef {
         }
     }
 
-    /// Cancels the task for shutdown: drops its future on this thread, unless somebody polls it at this moment, who
-    /// then does so.
-    pub fn shut_down(&self) {
-        if self.header().state.claim() {
-            let cancel = self.header().vtable.cancel_claimed;
-            // SAFETY: `claim` gave us `RUNNING`; the reference stays ours.
-            unsafe { cancel(self.0) };
+    /// Cancels tasks for shutdown: drops their futures on this thread. Who polls one of them at this moment does so for
+    /// that one, and so does who has just scheduled one and not yet put it into a queue.
+    pub fn shut_down_all(tasks: impl IntoIterator<Item = Self>) {
+        let mut scheduled = Vec::new();
+        for task in tasks {
+            match task.header().state.claim() {
+                Claim::Nothing => {}
+                Claim::Claimed => task.cancel_claimed(),
+                Claim::Scheduled => scheduled.push(task),
+            }
         }
+        // Without the fence all of them are left to who polls them, or drops the queue in which they lie.
+        if scheduled.is_empty() || !fence::heavy() {
+            return;
+        }
+        for task in scheduled {
+            task.shut_down_queued();
+        }
+    }
+
+    /// As [`shut_down_all`](Self::shut_down_all), for tasks that are polled on this thread only
+    /// ([`Schedule::ON_ONE_THREAD`]): only those that this thread polls, further up its stack, are left.
+    pub(crate) fn shut_down_own(tasks: impl IntoIterator<Item = Self>) {
+        for task in tasks {
+            match task.header().state.claim() {
+                Claim::Nothing => {}
+                Claim::Claimed => task.cancel_claimed(),
+                Claim::Scheduled => task.shut_down_queued(),
+            }
+        }
+    }
+
+    fn shut_down_queued(&self) {
+        let header = self.header();
+        if header.state.claim_queued(&header.steps) {
+            self.cancel_claimed();
+        }
+    }
+
+    /// Drops the future. For who has just claimed the task.
+    fn cancel_claimed(&self) {
+        let cancel = self.header().vtable.cancel_claimed;
+        // SAFETY: by the claim the stage is ours; the reference stays ours.
+        unsafe { cancel(self.0) };
     }
 }
 
@@ -187,7 +225,9 @@ impl Runnable {
 
 impl Drop for Runnable {
     fn drop(&mut self) {
-        self.0.shut_down();
+        if self.0.header().state.abandon() {
+            self.0.cancel_claimed();
+        }
     }
 }
 

@@ -20,6 +20,11 @@ pub trait Schedule: Sized + 'static {
     /// and no sooner: then a poll need not hold a reference of its own.
     const PINS: bool = false;
 
+    /// Whether tasks are polled and shut down on one thread, so that the end of a poll may say that it is over before the
+    /// state word does: then a task that some other thread has just woken can be ended all the same, which the queue
+    /// of that thread could not do (rule 5 of `task/mod.rs`).
+    const ON_ONE_THREAD: bool = false;
+
     /// The task was woken: put its `Runnable` where it will be polled.
     ///
     /// `self` lies in the task. Once another thread can take the `Runnable`, the task may run to its end and be freed:

@@ -1,16 +1,19 @@
 //! The state word of a task: every transition is a method that returns a named outcome.
 //!
-//! Nobody outside this file reads bits. The word holds ten flags and, above them, the reference count.
+//! Nobody outside this file reads bits. The word holds eleven flags and, above them, the reference count.
 //!
 //! # Truth table
 //!
-//! | `RUNNING` | `SCHEDULED` | `COMPLETE` | meaning | a wake | an abort |
-//! |---|---|---|---|---|---|
-//! | 0 | 0 | 0 | idle: waits for a wake | sets `SCHEDULED`, hands out a `Runnable` | as a wake, with `CANCELLED` |
-//! | 0 | 1 | 0 | in a queue, one `Runnable` exists | nothing, but still a write | sets `CANCELLED` |
-//! | 1 | 0 | 0 | being polled, or its future being dropped | sets `SCHEDULED` | sets `CANCELLED` |
-//! | 1 | 1 | 0 | being polled and woken meanwhile, or claimed by shutdown while queued | nothing, but still a write | sets `CANCELLED` |
-//! | 0 | any | 1 | over: the output or the error is in the cell | nothing | nothing |
+//! | `SCHEDULED` | `NOTIFIED` | `CLAIMED` | `COMPLETE` | meaning | a wake | an abort |
+//! |---|---|---|---|---|---|---|
+//! | 0 | 0 | 0 | 0 | idle: waits for a wake | sets `SCHEDULED`, hands out a `Runnable` | as a wake, with `CANCELLED` |
+//! | 1 | 0 | 0 | 0 | one `Runnable` exists: in a queue, or being polled | sets `NOTIFIED` | sets `CANCELLED` |
+//! | 1 | 1 | 0 | 0 | the same, and woken meanwhile | nothing, but still a write | sets `CANCELLED` |
+//! | any | any | 1 | 0 | its future is being dropped; a `Runnable` is a shell | nothing | nothing |
+//! | any | any | any | 1 | over: the output or the error is in the cell | nothing | nothing |
+//!
+//! Whether the `Runnable` lies in a queue or is being polled is not in the word but in `steps.rs`, so that the start of a
+//! poll needs no exchange.
 //!
 //! `CANCELLED` is sticky. `JOIN_INTEREST`: a `JoinHandle` exists. `JOIN_WAKER`: the handle has stored a waker, which
 //! from then on belongs to whoever completes the task. `HOOKS`: callbacks wait for the end (`cold.rs`). `GIVEN_UP`: the
@@ -19,15 +22,17 @@
 //!
 //! # The races
 //! 1. Wake against the end of a poll that returned `Pending`: both aim at this word. Either the wake comes first and
-//!    the end of the poll sees `SCHEDULED`, or it comes second and finds the task idle.
-//! 2. Wake of a task that is scheduled already: a plain load that sees `SCHEDULED` and returns would lose what the
-//!    waking thread wrote before, since nothing orders it before the poll that follows. So it is a read-modify-write
-//!    all the same: the start of the poll reads from it and acquires.
+//!    the end of the poll sees `NOTIFIED`, or it comes second and finds the task idle.
+//! 2. Wake of a task that is scheduled already: it cannot know whether the poll has begun, and has passed the point to
+//!    which its news belongs. So it sets `NOTIFIED`. The start of the poll looks for that with a plain load, and takes
+//!    it away by an exchange, which acquires what came before the wake; a wake that the load misses is seen by the end
+//!    of the poll, and the task is polled once more.
 //! 3. The handle stores a waker while the task completes: storing is published by setting `JOIN_WAKER`, which fails if
 //!    `COMPLETE` is set, and then the waker is the handle's again.
 //! 4. A callback is registered while the task completes: it is queued first, then `HOOKS` is set by an exchange. Either
 //!    that comes before `COMPLETE` and the completer sees the bit and the callback, or it finds `COMPLETE` and who
 //!    registered sees to the callback itself.
+//! 5. Shutdown against the start of a poll: see `steps.rs`.
 //!
 //! # Where it comes from
 //! The shape is that of tokio's and async-task's state words; `JOIN_WAKER` is handed over for good instead of back and
@@ -35,24 +40,29 @@
 
 use std::fmt;
 
+use rt_io::fence;
 use rt_sync::primitive::atomic::AtomicUsize;
 use rt_sync::primitive::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use super::done::Outcome;
 use super::info::Activity;
-use super::transition::{Completed, DropHandle, EndPoll, StartPoll, StoreWaker, Wake};
+use super::steps::Steps;
+use super::transition::{
+    Claim, Completed, DropHandle, EndPoll, Joiner, StartPoll, StoreWaker, Wake,
+};
 
-const RUNNING: usize = 1;
-const SCHEDULED: usize = 1 << 1;
-const COMPLETE: usize = 1 << 2;
-const CANCELLED: usize = 1 << 3;
-const JOIN_INTEREST: usize = 1 << 4;
-const JOIN_WAKER: usize = 1 << 5;
-const HOOKS: usize = 1 << 6;
-const GIVEN_UP: usize = 1 << 7;
-const PANICKED: usize = 1 << 8;
-const STOPPED: usize = 1 << 9;
-const REF_ONE: usize = 1 << 10;
+const SCHEDULED: usize = 1;
+const NOTIFIED: usize = 1 << 1;
+const CLAIMED: usize = 1 << 2;
+const COMPLETE: usize = 1 << 3;
+const CANCELLED: usize = 1 << 4;
+const JOIN_INTEREST: usize = 1 << 5;
+const JOIN_WAKER: usize = 1 << 6;
+const HOOKS: usize = 1 << 7;
+const GIVEN_UP: usize = 1 << 8;
+const PANICKED: usize = 1 << 9;
+const STOPPED: usize = 1 << 10;
+const REF_ONE: usize = 1 << 11;
 
 /// The state word. See the module head.
 pub(crate) struct State(AtomicUsize);
@@ -98,49 +108,46 @@ impl State {
         None
     }
 
-    /// The holder of a `Runnable` starts a poll: takes `RUNNING`, clears `SCHEDULED`.
+    /// The holder of a `Runnable` starts a poll: takes the stage, unless the task was cancelled.
     #[inline]
-    pub(super) fn start_poll(&self) -> StartPoll {
-        let usual = self.update_usual(RUNNING | COMPLETE | CANCELLED, |word| {
-            debug_assert!(
-                word & SCHEDULED != 0,
-                "a Runnable of a task that is not scheduled"
-            );
-            (word & !SCHEDULED) | RUNNING
-        });
-        match usual {
-            Some(_) => StartPoll::Poll,
-            None => self.start_unusual_poll(),
+    pub(super) fn start_poll(&self, steps: &Steps) -> StartPoll {
+        steps.begin();
+        // With the other one in `TaskRef::shut_down_all`.
+        fence::light();
+        // Relaxed: the queue that handed the `Runnable` over orders this after whatever belongs to it.
+        let word = self.0.load(Relaxed);
+        debug_assert!(
+            word & (SCHEDULED | COMPLETE | CLAIMED) != 0,
+            "a Runnable of a task that is not scheduled"
+        );
+        if word & (NOTIFIED | CANCELLED | CLAIMED | COMPLETE) == 0 {
+            StartPoll::Poll
+        } else {
+            self.start_unusual_poll()
         }
     }
 
     #[cold]
     fn start_unusual_poll(&self) -> StartPoll {
         self.update(|word| {
-            if word & (RUNNING | COMPLETE) != 0 {
-                return (word, StartPoll::Gone);
-            }
-            debug_assert!(
-                word & SCHEDULED != 0,
-                "a Runnable of a task that is not scheduled"
-            );
-            let outcome = if word & CANCELLED == 0 {
-                StartPoll::Poll
+            if word & (CLAIMED | COMPLETE) != 0 {
+                (word, StartPoll::Gone)
+            } else if word & CANCELLED != 0 {
+                (word | CLAIMED, StartPoll::Cancel)
             } else {
-                StartPoll::Cancel
-            };
-            ((word & !SCHEDULED) | RUNNING, outcome)
+                (word & !NOTIFIED, StartPoll::Poll)
+            }
         })
     }
 
-    /// The poll returned `Pending`: gives `RUNNING` back unless the task was cancelled. `refs`: how many references the
+    /// The poll returned `Pending`: gives the stage back unless the task was cancelled. `refs`: how many references the
     /// caller still has, one, or none if a waker has taken it over (`waker.rs`).
     #[inline]
     pub(super) fn end_poll(&self, refs: usize) -> EndPoll {
         debug_assert!(refs <= 1);
-        let usual = self.update_usual(CANCELLED | SCHEDULED, |word| {
-            debug_assert!(word & RUNNING != 0 && word & COMPLETE == 0);
-            (word & !RUNNING) - refs * REF_ONE
+        let usual = self.update_usual(CANCELLED | NOTIFIED, |word| {
+            debug_assert!(word & SCHEDULED != 0 && word & (CLAIMED | COMPLETE) == 0);
+            (word & !SCHEDULED) - refs * REF_ONE
         });
         match usual {
             Some(word) if word < REF_ONE => EndPoll::Dealloc,
@@ -152,47 +159,45 @@ impl State {
     #[inline(never)]
     fn end_unusual_poll(&self, refs: usize) -> EndPoll {
         self.update(|word| {
-            debug_assert!(word & RUNNING != 0 && word & COMPLETE == 0);
+            // Nobody else claims a task whose poll has begun.
+            debug_assert!(word & SCHEDULED != 0 && word & (CLAIMED | COMPLETE) == 0);
             if word & CANCELLED != 0 {
-                (word, EndPoll::Cancel)
-            } else if word & SCHEDULED != 0 {
-                // The `Runnable` has one.
-                let next = (word & !RUNNING) + (1 - refs) * REF_ONE;
-                (next, EndPoll::Reschedule)
-            } else {
-                let next = (word & !RUNNING) - refs * REF_ONE;
-                (
-                    next,
-                    if next < REF_ONE {
-                        EndPoll::Dealloc
-                    } else {
-                        EndPoll::Idle
-                    },
-                )
+                return (word | CLAIMED, EndPoll::Cancel);
             }
+            // Neither bit is ever taken away by another.
+            debug_assert!(word & NOTIFIED != 0);
+            // The `Runnable` has one.
+            let next = (word & !NOTIFIED) + (1 - refs) * REF_ONE;
+            (next, EndPoll::Reschedule)
         })
     }
 
-    /// The output is stored: turns `RUNNING` into `COMPLETE`. The second value says whether callbacks wait.
+    /// The output is stored: sets `COMPLETE`. `refs`: how many references the caller has.
     #[inline]
-    pub(super) fn complete(&self, outcome: Outcome) -> (Completed, bool) {
+    pub(super) fn complete(&self, outcome: Outcome, refs: usize) -> Completed {
         let how = match outcome {
             Outcome::Returned => 0,
             Outcome::Cancelled => STOPPED,
             Outcome::Panicked => PANICKED,
             Outcome::Failed => PANICKED | STOPPED,
         };
-        // AcqRel: release publishes the output, acquire sees the waker that the handle stored and queued callbacks.
-        let before = self.0.fetch_xor(RUNNING | COMPLETE | how, AcqRel);
-        debug_assert!(before & RUNNING != 0 && before & (COMPLETE | PANICKED | STOPPED) == 0);
-        let completed = if before & JOIN_INTEREST == 0 {
-            Completed::Detached
+        // The bits are clear, so adding sets them. AcqRel: release publishes the output, acquire sees the waker that the
+        // handle stored, queued callbacks, and what was done through references that are gone.
+        let before = self.0.fetch_add(COMPLETE | how, AcqRel);
+        debug_assert!(before & (SCHEDULED | CLAIMED) != 0);
+        debug_assert!(before & (COMPLETE | PANICKED | STOPPED) == 0 && before >= refs * REF_ONE);
+        let joiner = if before & JOIN_INTEREST == 0 {
+            Joiner::None
         } else if before & JOIN_WAKER != 0 {
-            Completed::JoinerWaits
+            Joiner::Waits
         } else {
-            Completed::Joinable
+            Joiner::Exists
         };
-        (completed, before & HOOKS != 0)
+        Completed {
+            joiner,
+            hooks: before & HOOKS != 0,
+            alone: before < (refs + 1) * REF_ONE,
+        }
     }
 
     /// A callback was queued. `true`: the task is complete, and the caller sees to it that the callback runs.
@@ -216,10 +221,10 @@ impl State {
     pub(super) fn give_up(&self) {
         // Relaxed: only this thread looks, at the end of the poll.
         let before = self.0.fetch_or(CANCELLED | GIVEN_UP, Relaxed);
-        debug_assert!(before & RUNNING != 0 && before & COMPLETE == 0);
+        debug_assert!(before & SCHEDULED != 0 && before & COMPLETE == 0);
     }
 
-    /// Whether the task has given its error away. For the holder of `RUNNING`.
+    /// Whether the task has given its error away. For the holder of the stage.
     pub(super) fn has_given_up(&self) -> bool {
         self.0.load(Relaxed) & GIVEN_UP != 0
     }
@@ -230,50 +235,59 @@ impl State {
     }
 
     /// What the task does at this moment.
-    pub(super) fn activity(&self) -> Activity {
+    pub(super) fn activity(&self, steps: &Steps) -> Activity {
         let word = self.0.load(Relaxed);
         if word & COMPLETE != 0 {
             Activity::Over
-        } else if word & RUNNING != 0 {
+        } else if word & CLAIMED != 0 {
             Activity::Running
-        } else if word & SCHEDULED != 0 {
-            Activity::Ready
-        } else {
+        } else if word & SCHEDULED == 0 {
             Activity::Waiting
+        } else if steps.has_begun() {
+            Activity::Running
+        } else {
+            Activity::Ready
         }
     }
 
     /// A waker is used without being given up.
     #[inline]
-    pub(super) fn wake_by_ref(&self) -> Wake {
-        self.update(|word| {
-            if word & COMPLETE != 0 {
+    pub(super) fn wake_by_ref(&self, steps: &Steps) -> Wake {
+        let wake = self.update(|word| {
+            if word & (CLAIMED | COMPLETE) != 0 {
                 (word, Wake::Nothing)
-            } else if word & (RUNNING | SCHEDULED) != 0 {
-                (word | SCHEDULED, Wake::Nothing)
+            } else if word & SCHEDULED != 0 {
+                (word | NOTIFIED, Wake::Nothing)
             } else {
                 ((word | SCHEDULED) + REF_ONE, Wake::Submit)
             }
-        })
+        });
+        if wake == Wake::Submit {
+            steps.renew();
+        }
+        wake
     }
 
     /// A waker is used and given up: its reference becomes the `Runnable`'s, or is dropped.
     #[inline]
-    pub(super) fn wake_by_value(&self) -> Wake {
-        match self.update_usual(COMPLETE | RUNNING | SCHEDULED, |word| word | SCHEDULED) {
-            Some(_) => Wake::Submit,
-            None => self.wake_unusual(),
+    pub(super) fn wake_by_value(&self, steps: &Steps) -> Wake {
+        match self.update_usual(COMPLETE | CLAIMED | SCHEDULED, |word| word | SCHEDULED) {
+            Some(_) => {
+                steps.renew();
+                Wake::Submit
+            }
+            None => self.wake_unusual(steps),
         }
     }
 
     #[inline(never)]
-    fn wake_unusual(&self) -> Wake {
-        self.update(|word| {
-            if word & (COMPLETE | RUNNING | SCHEDULED) == 0 {
+    fn wake_unusual(&self, steps: &Steps) -> Wake {
+        let wake = self.update(|word| {
+            if word & (COMPLETE | CLAIMED | SCHEDULED) == 0 {
                 return (word | SCHEDULED, Wake::Submit);
             }
-            let woken = if word & COMPLETE == 0 {
-                word | SCHEDULED
+            let woken = if word & (COMPLETE | CLAIMED) == 0 {
+                word | NOTIFIED
             } else {
                 word
             };
@@ -286,33 +300,58 @@ impl State {
                     Wake::Nothing
                 },
             )
-        })
+        });
+        if wake == Wake::Submit {
+            steps.renew();
+        }
+        wake
     }
 
     /// Cancels the task. `Submit`: it was idle, and the caller owns the `Runnable` whose poll will drop the future.
-    pub(super) fn abort(&self) -> Wake {
-        self.update(|word| {
-            if word & (COMPLETE | CANCELLED) != 0 {
+    pub(super) fn abort(&self, steps: &Steps) -> Wake {
+        let abort = self.update(|word| {
+            if word & (COMPLETE | CLAIMED | CANCELLED) != 0 {
                 (word, Wake::Nothing)
-            } else if word & (RUNNING | SCHEDULED) != 0 {
+            } else if word & SCHEDULED != 0 {
                 (word | CANCELLED, Wake::Nothing)
             } else {
                 ((word | CANCELLED | SCHEDULED) + REF_ONE, Wake::Submit)
             }
+        });
+        if abort == Wake::Submit {
+            steps.renew();
+        }
+        abort
+    }
+
+    /// Cancels the task for shutdown. If it is scheduled, [`claim_queued`](Self::claim_queued) comes next.
+    pub(super) fn claim(&self) -> Claim {
+        self.update(|word| {
+            if word & (COMPLETE | CLAIMED) != 0 {
+                (word, Claim::Nothing)
+            } else if word & SCHEDULED != 0 {
+                (word | CANCELLED, Claim::Scheduled)
+            } else {
+                (word | CANCELLED | CLAIMED, Claim::Claimed)
+            }
         })
     }
 
-    /// Cancels the task for shutdown; `true` if the caller got `RUNNING` and has to drop the future itself.
+    /// Claims a task that lies in a queue, where its `Runnable` is a shell then. `false`: it is being polled, and who polls
+    /// it ends it; or somebody else has.
     ///
-    /// A `Runnable` that lies in a queue meanwhile finds `RUNNING` or `COMPLETE` and only drops its reference.
-    pub(super) fn claim(&self) -> bool {
+    /// Between [`claim`](Self::claim) and this one lies a `fence::heavy`, if other threads may poll the task.
+    pub(super) fn claim_queued(&self, steps: &Steps) -> bool {
+        !steps.has_begun() && self.abandon()
+    }
+
+    /// The holder of the `Runnable` will not poll. `true`: it has the stage, to drop the future.
+    pub(super) fn abandon(&self) -> bool {
         self.update(|word| {
-            if word & COMPLETE != 0 {
+            if word & (COMPLETE | CLAIMED) != 0 {
                 (word, false)
-            } else if word & RUNNING != 0 {
-                (word | CANCELLED, false)
             } else {
-                (word | CANCELLED | RUNNING, true)
+                (word | CANCELLED | CLAIMED, true)
             }
         })
     }
@@ -400,8 +439,9 @@ impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = self.0.load(Relaxed);
         let names = [
-            (RUNNING, "RUNNING"),
             (SCHEDULED, "SCHEDULED"),
+            (NOTIFIED, "NOTIFIED"),
+            (CLAIMED, "CLAIMED"),
             (COMPLETE, "COMPLETE"),
             (CANCELLED, "CANCELLED"),
             (JOIN_INTEREST, "JOIN_INTEREST"),

@@ -96,6 +96,32 @@ fn an_output_is_handed_to_the_handle() {
 }
 
 #[test]
+fn wakes_before_the_poll_make_one_poll_and_a_wake_in_it_another() {
+    let scheduler = TestScheduler::default();
+    let kept = Arc::new(Mutex::new(None::<Waker>));
+    let slot = kept.clone();
+    let mut wakes_itself = true;
+    let handle = scheduler.spawn(std::future::poll_fn(move |cx| {
+        let known = slot.lock().expect("lock").replace(cx.waker().clone());
+        if known.is_some() && std::mem::replace(&mut wakes_itself, false) {
+            cx.waker().wake_by_ref();
+        }
+        Poll::<()>::Pending
+    }));
+    assert_eq!(scheduler.run(), 1);
+    let waker = kept.lock().expect("lock").clone().expect("polled");
+    for _ in 0..3 {
+        waker.wake_by_ref();
+    }
+    assert_eq!(scheduler.run(), 2);
+    assert_eq!(scheduler.run(), 0);
+    handle.abort();
+    assert_eq!(scheduler.run(), 1);
+    assert!(handle.is_finished());
+    drop(kept.lock().expect("lock").take());
+}
+
+#[test]
 fn a_joiner_is_woken_once_and_its_waker_freed() {
     struct Count(AtomicUsize);
     impl Wake for Count {

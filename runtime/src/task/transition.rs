@@ -3,9 +3,9 @@
 /// What the holder of a `Runnable` has to do.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum StartPoll {
-    /// Poll the future; the caller holds `RUNNING`.
+    /// Poll the future; the caller has the stage.
     Poll,
-    /// Drop the future and complete as cancelled; the caller holds `RUNNING`.
+    /// Drop the future and complete as cancelled; the caller has the stage.
     Cancel,
     /// The task is over or claimed by shutdown: only the `Runnable`'s reference is left to drop.
     Gone,
@@ -20,7 +20,7 @@ pub(super) enum EndPoll {
     Dealloc,
     /// It was woken meanwhile: the caller holds a `Runnable` again.
     Reschedule,
-    /// It was cancelled meanwhile: the caller still holds `RUNNING` and has to drop the future.
+    /// It was cancelled meanwhile: the caller still has the stage, and has to drop the future.
     Cancel,
 }
 
@@ -35,15 +35,36 @@ pub(super) enum Wake {
     Dealloc,
 }
 
-/// What the one who completed a task finds.
+/// What shutdown has to do for a task.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Completed {
-    /// No handle: drop the output.
-    Detached,
-    /// A handle that has not stored a waker.
-    Joinable,
-    /// A handle waits: take its waker and wake it.
-    JoinerWaits,
+pub(super) enum Claim {
+    /// Nothing: it is over, or somebody else drops its future.
+    Nothing,
+    /// It was idle: the caller has the stage, and drops the future.
+    Claimed,
+    /// Its `Runnable` is somewhere.
+    Scheduled,
+}
+
+/// What the one who completed a task finds.
+#[derive(Debug)]
+pub(super) struct Completed {
+    pub(super) joiner: Joiner,
+    /// Callbacks wait.
+    pub(super) hooks: bool,
+    /// There are no references but the caller's.
+    pub(super) alone: bool,
+}
+
+/// The handle of a task that was just completed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Joiner {
+    /// There is none: drop the output.
+    None,
+    /// It has not stored a waker.
+    Exists,
+    /// It waits: take its waker and wake it.
+    Waits,
 }
 
 /// What a handle that stores a waker finds.

@@ -5,7 +5,7 @@
 //! poll the one of the `Runnable` down: two changes that cancel out. So the first clone on the polling thread takes over
 //! the `Runnable`'s reference, which the thread marks as spare while it polls (`id.rs`), and counts nothing; the end of
 //! the poll then has none to drop. This is sound because another reference keeps the task alive until its end: that of
-//! its live list, which only the holder of `RUNNING` takes out ([`Schedule::PINS`](super::Schedule::PINS)).
+//! its live list, which only whoever ends it takes out ([`Schedule::PINS`](super::Schedule::PINS)).
 #![expect(unsafe_code, reason = "a raw waker is built on the reference count")]
 
 use std::mem::ManuallyDrop;
@@ -48,7 +48,7 @@ unsafe fn clone(data: *const ()) -> RawWaker {
 unsafe fn wake_by_value(data: *const ()) {
     // SAFETY: called on a live waker of ours.
     let header = unsafe { header(data) };
-    match header.state.wake_by_value() {
+    match header.state.wake_by_value(&header.steps) {
         Wake::Nothing => {}
         // SAFETY: the waker's reference became a `Runnable`, which `schedule` takes.
         Wake::Submit => unsafe { (header.vtable.schedule)(NonNull::from(header)) },
@@ -60,7 +60,7 @@ unsafe fn wake_by_value(data: *const ()) {
 unsafe fn wake_by_ref(data: *const ()) {
     // SAFETY: called on a live waker of ours.
     let header = unsafe { header(data) };
-    if header.state.wake_by_ref() == Wake::Submit {
+    if header.state.wake_by_ref(&header.steps) == Wake::Submit {
         // SAFETY: `Submit` made us the owner of a `Runnable`, which `schedule` takes.
         unsafe { (header.vtable.schedule)(NonNull::from(header)) };
     }

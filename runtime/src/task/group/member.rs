@@ -90,6 +90,7 @@ impl<S, E> Member<S, E> {
 
 impl<S: Schedule, E: Send + 'static> Schedule for Member<S, E> {
     const PINS: bool = S::PINS;
+    const ON_ONE_THREAD: bool = S::ON_ONE_THREAD;
 
     #[inline]
     fn schedule(&self, task: Runnable) {

@@ -241,9 +241,7 @@ impl Shared {
         local.idle.set(false);
         // Step 2. A task's destructor may abort or wake others, but nothing new comes in.
         let live = mem::take(&mut *local.live.borrow_mut());
-        for (_, task) in live {
-            task.shut_down();
-        }
+        TaskRef::shut_down_own(live.into_iter().map(|(_, task)| task));
         // Step 3.
         drop(local.ready.take());
         drop(local.again.take());
@@ -257,6 +255,8 @@ impl Shared {
 pub(super) struct Scheduler(pub(super) Arc<Shared>);
 
 impl Schedule for Scheduler {
+    const ON_ONE_THREAD: bool = true;
+
     #[inline]
     fn schedule(&self, task: Runnable) {
         match self.0.owner.get() {
