@@ -51,6 +51,7 @@ pub(crate) mod park;
 pub(crate) mod pinned;
 mod remote;
 mod rest;
+mod returning;
 pub(crate) mod seat;
 mod seat_ref;
 mod seats;

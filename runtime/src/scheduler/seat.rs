@@ -31,6 +31,7 @@ use super::metrics::{Count, Counters};
 use super::next_slot::NextSlot;
 use super::park::Park;
 use super::pinned::Inbox;
+use super::returning::Returning;
 use super::seat_ref::SeatRef;
 use super::worker::MOVE_COST;
 use crate::context::{self, Phase, Sitting};
@@ -62,6 +63,8 @@ pub(crate) struct Seat {
     pub(crate) mean_poll: AtomicU64,
     /// The same, of polls that were not alone in taking so long.
     pub(crate) lasting_poll: AtomicU64,
+    /// How much of the work comes back again and again.
+    pub(super) returning: Returning,
     /// When the sitter last came from its selector or was about to go there, in ns since the runtime's start.
     pub(crate) selected_at: AtomicU64,
     /// Set when the owner wants its seat back from a stand-in.
@@ -264,7 +267,10 @@ impl Seat {
     #[inline]
     pub(crate) fn backlog(&self) -> u64 {
         let gain = self.lasting_poll.load(Relaxed).saturating_sub(MOVE_COST);
-        self.stealer.len() as u64 * gain
+        match self.stealer.len() as u64 {
+            0 => 0,
+            waiting => waiting * gain + self.returning.gain(),
+        }
     }
 
     pub(crate) fn new(
@@ -330,6 +336,7 @@ impl Seat {
             turn: AtomicU64::new(0),
             mean_poll: AtomicU64::new(super::worker::FIRST_GUESS),
             lasting_poll: AtomicU64::new(super::worker::FIRST_GUESS),
+            returning: Returning::default(),
             selected_at: AtomicU64::new(0),
             wanted: AtomicBool::new(false),
             sitter: AtomicU32::new(0),

@@ -18,8 +18,8 @@
 //! having several workers. So each seat keeps the mean length of its polls: measured over full turns, and over the time
 //! between two sleeps. It follows upwards at once and downwards slowly. What others could take is judged by a second mean
 //! which follows upwards only when two measurements agree: the one long poll of a task that spawns thousands says nothing
-//! about those. If it misjudges (a seat of tiny tasks gets a few long ones), the monitor wakes a helper within two of its
-//! ticks.
+//! about those. Tasks that give way and come back are worth more than one poll (`returning.rs`). If it misjudges (a seat of
+//! tiny tasks gets a few long ones), the monitor wakes a helper within two of its ticks.
 //!
 //! # When nothing is ready
 //! `rest.rs`.
@@ -95,6 +95,8 @@ pub(super) struct Loop<'a> {
     pub(super) busy_since: Option<Instant>,
     /// Polls since then.
     unmeasured: u32,
+    /// How many of those tasks gave way and came back.
+    returned: u32,
     /// Set when a sleep ends, before anything is dispatched: whether the seat has been claimed to search, and still counts
     /// as searching.
     pub(super) claimed: Cell<Option<bool>>,
@@ -116,6 +118,7 @@ impl<'a> Loop<'a> {
             seats: seat.shared.seats.snapshot(),
             busy_since: None,
             unmeasured: 0,
+            returned: 0,
             claimed: Cell::new(None),
             woken: Cell::default(),
             notes_polls: seat.shared.debug.notes_polls() || trace::is_on(),
@@ -269,9 +272,11 @@ impl<'a> Loop<'a> {
         let deferred = self.with_core(|core| {
             core.since_select.set(core.since_select.get() + polls);
             core.since_injector.set(core.since_injector.get() + polls);
-            !core.deferred.borrow().is_empty()
+            core.deferred.borrow().len()
         })?;
         self.unmeasured += polls;
+        self.returned += deferred as u32;
+        let deferred = deferred > 0;
         if full {
             self.learn(Instant::now());
             self.share();
@@ -414,14 +419,16 @@ impl<'a> Loop<'a> {
     pub(super) fn learn(&mut self, now: Instant) {
         self.note_time(now);
         let polls = std::mem::take(&mut self.unmeasured);
+        let returned = std::mem::take(&mut self.returned);
         let Some(since) = self.busy_since.replace(now) else {
             return;
         };
         if polls == 0 {
             return;
         }
-        let each = u64::try_from(now.duration_since(since).as_nanos()).unwrap_or(u64::MAX)
-            / u64::from(polls);
+        let took = u64::try_from(now.duration_since(since).as_nanos()).unwrap_or(u64::MAX);
+        let each = took / u64::from(polls);
+        self.seat.returning.note(took, polls, returned);
         let limit = self.seat.shared.config.event_interval;
         self.with_core(|core| {
             let mean = follow(&self.seat.mean_poll, each);
