@@ -25,6 +25,7 @@ use super::worker::{Exit, Loop, Root};
 use super::{Seat, Shared};
 use crate::context::{self, Context, Phase, Sitting};
 use crate::debug;
+use crate::task::local::HeldUp;
 use crate::time;
 use crate::trace;
 
@@ -49,6 +50,7 @@ impl Shared {
             return Err(Refused::Nested);
         }
         let _hidden = Hidden::new();
+        let _held_up = HeldUp::new();
         let mut root = RootFuture {
             future: pin!(Some(future)),
             seat: None,

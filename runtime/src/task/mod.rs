@@ -41,7 +41,7 @@ mod id;
 mod info;
 mod join;
 pub mod join_set;
-mod local;
+pub(crate) mod local;
 pub(crate) mod raw;
 pub(crate) mod schedule;
 mod state;

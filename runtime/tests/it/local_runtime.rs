@@ -1,9 +1,10 @@
 //! `LocalSet` on a runtime: as its root, with timers, sockets, tasks of the runtime and blocking closures.
 
 use std::cell::Cell;
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
@@ -215,6 +216,51 @@ fn task_locals_and_scopes_inside_a_set() {
             for (n, task) in (0..).zip(tasks) {
                 assert_eq!(task.await.expect("no panic"), n + 1);
             }
+        });
+    });
+}
+
+/// A local task that blocks in place on work of its own set would wait for its own thread. tokio refuses any
+/// `block_in_place` inside a set; here only what cannot end is refused, and says what to do.
+#[test]
+fn a_block_on_below_a_local_task_does_not_spawn_on_the_set_that_it_holds_up() {
+    within_limit(|| {
+        let runtime = Builder::new_multi_thread().worker_threads(1).build();
+        let runtime = &runtime.expect("a runtime");
+        let set = Rc::new(LocalSet::new());
+        let own = set.clone();
+        set.block_on(runtime, async move {
+            let handle = rt::runtime::Handle::current();
+            let task = spawn_local(async move {
+                rt::task::block_in_place(|| {
+                    // Not in the inner `block_on`: it runs when this task gives way.
+                    let later = spawn_local(async { 1 });
+                    let refused = handle.block_on(async {
+                        catch_unwind(AssertUnwindSafe(|| drop(spawn_local(async {}))))
+                    });
+                    let message = refused.expect_err("a panic, not a task that waits for ever");
+                    let message = *message.downcast_ref::<&str>().expect("text");
+                    assert!(message.contains("run_until"), "{message}");
+                    // Through the set itself the inner `block_on` runs it, and a set of its own does no harm.
+                    let sum = handle.block_on(async {
+                        let inner = LocalSet::new();
+                        let on = async |set: &LocalSet, n| {
+                            let task = async move { spawn_local(async move { n }).await };
+                            set.run_until(task).await.expect("no panic")
+                        };
+                        on(&inner, 2).await + on(&own, 3).await
+                    });
+                    // As if it had been entered only.
+                    let _entered = own.enter();
+                    let entered =
+                        handle.block_on(poll_fn(|_| Poll::Ready(spawn_local(async { 4 }))));
+                    (later, entered, sum)
+                })
+            });
+            let (later, entered, sum) = task.await.expect("no panic");
+            let sum = sum + later.await.expect("no panic") + entered.await.expect("no panic");
+            assert_eq!(sum, 10);
+            drop(spawn_local(async {}));
         });
     });
 }

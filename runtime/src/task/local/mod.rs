@@ -6,15 +6,15 @@
 //! every future.
 //!
 //! # Where to read on
-//! `shared.rs`: the queues and the end of a set. `owner.rs`: the cell that keeps other threads out.
+//! `shared.rs`: the queues and the end of a set. `owner.rs`: the cell that keeps other threads out. `current.rs`: which set
+//! `spawn_local` means.
 
+mod current;
 mod owner;
 mod shared;
 
-use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
-use std::marker::PhantomData;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
+use self::current::{How, enter};
 use self::shared::{Scheduler, Shared};
 use super::group::{Entry, Member};
 use super::raw::TaskRef;
@@ -29,10 +30,8 @@ use super::{JoinHandle, Meta};
 use crate::runtime::Runtime;
 use crate::scheduler::pinned::Pinned;
 
-thread_local! {
-    /// The set whose tasks run on this thread, or that was entered.
-    static CURRENT: RefCell<Option<Rc<Set>>> = const { RefCell::new(None) };
-}
+pub(crate) use self::current::HeldUp;
+pub use self::current::LocalEnterGuard;
 
 /// One count for all that happens on the owner's thread, so that entering a set costs no atomic.
 #[derive(Debug)]
@@ -133,7 +132,7 @@ impl LocalSet {
     ///
     /// The tasks do not run before the set is polled.
     pub fn enter(&self) -> LocalEnterGuard {
-        enter(&self.set)
+        enter(&self.set, How::Entered)
     }
 }
 
@@ -160,7 +159,7 @@ impl Future for LocalSet {
             self.drives = true;
             self.set.shared.enter_driver();
         }
-        let _entered = enter(&self.set);
+        let _entered = enter(&self.set, How::Polled);
         let shared = &self.set.shared;
         shared.begin_poll(cx.waker());
         let more = shared.turn();
@@ -177,7 +176,7 @@ impl Future for LocalSet {
 impl Drop for LocalSet {
     fn drop(&mut self) {
         // Destructors that call `spawn_local` find the set, closed, and get a handle that says so.
-        let _entered = enter(&self.set);
+        let _entered = enter(&self.set, How::Entered);
         self.set.shared.close();
     }
 }
@@ -229,7 +228,7 @@ impl<F: Future> Future for RunUntil<'_, F> {
         let this = self.project();
         this.driver.start();
         let set = &this.driver.set.set;
-        let _entered = enter(set);
+        let _entered = enter(set, How::Polled);
         set.shared.begin_poll(cx.waker());
         if let Poll::Ready(output) = this.future.poll(cx) {
             this.driver.stop();
@@ -241,39 +240,6 @@ impl<F: Future> Future for RunUntil<'_, F> {
     }
 }
 
-/// Makes the set that was current before current again, when dropped. Made by [`LocalSet::enter`].
-#[must_use = "the set is current only while the guard lives"]
-pub struct LocalEnterGuard {
-    before: Option<Rc<Set>>,
-    /// What is set on one thread is put back on it.
-    not_send: PhantomData<*const ()>,
-}
-
-fn enter(set: &Rc<Set>) -> LocalEnterGuard {
-    // A set may be dropped, or polled, while this thread's storage is destroyed: then there is no current set.
-    let before = CURRENT
-        .try_with(|current| current.replace(Some(set.clone())))
-        .unwrap_or(None);
-    LocalEnterGuard {
-        before,
-        not_send: PhantomData,
-    }
-}
-
-impl Drop for LocalEnterGuard {
-    fn drop(&mut self) {
-        let before = self.before.take();
-        // What comes out runs no user code: a `Set` that nobody else holds has no tasks.
-        let _ = CURRENT.try_with(|current| current.replace(before));
-    }
-}
-
-impl fmt::Debug for LocalEnterGuard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LocalEnterGuard")
-    }
-}
-
 /// Spawns a task whose future need not be [`Send`] on the [`LocalSet`] that runs on this thread, or was
 /// [entered](LocalSet::enter); inside a task of [`spawn_pinned`](crate::spawn_pinned), and there is no such set, on the
 /// worker of that task.
@@ -282,8 +248,8 @@ impl fmt::Debug for LocalEnterGuard {
 /// dropped at the end of the runtime, on the worker's thread.
 ///
 /// # Panics
-/// Anywhere else, also in a `block_on` below such a task, which keeps the worker's thread: see the message for what to do
-/// instead.
+/// Anywhere else, also in a `block_on` below such a task, which keeps the thread that the new one would need: see the
+/// message for what to do instead.
 ///
 /// # Examples
 /// On a worker of a runtime, without a set:
@@ -319,11 +285,24 @@ where
     spawn_local_meta(future, Meta::here())
 }
 
-fn current_set() -> Option<Rc<Set>> {
-    CURRENT
-        .try_with(|current| current.borrow().clone())
-        .ok()
-        .flatten()
+/// Where [`spawn_local`] puts its task.
+enum Place {
+    Set(Rc<Set>),
+    Worker(Pinned),
+}
+
+impl Place {
+    #[track_caller]
+    fn here() -> Self {
+        if current::is_held_up() {
+            held_up();
+        }
+        match (current::set(), Pinned::here()) {
+            (Some(set), _) => Self::Set(set),
+            (None, Some(worker)) => Self::Worker(worker),
+            (None, None) => outside(),
+        }
+    }
 }
 
 #[track_caller]
@@ -332,13 +311,12 @@ where
     F: Future + 'static,
     F::Output: 'static,
 {
-    match (current_set(), Pinned::here()) {
-        (Some(set), _) => set.shared.spawn(future, meta),
-        (None, Some(worker)) => {
+    match Place::here() {
+        Place::Set(set) => set.shared.spawn(future, meta),
+        Place::Worker(worker) => {
             let scheduler = worker.clone();
             worker.spawn_local(future, scheduler, meta, |_, _| ())
         }
-        (None, None) => outside(),
     }
 }
 
@@ -354,22 +332,31 @@ where
     F::Output: 'static,
     E: Send + 'static,
 {
-    match (current_set(), Pinned::here()) {
-        (Some(set), _) => {
+    match Place::here() {
+        Place::Set(set) => {
             let member = entry.member(Scheduler(set.shared.clone()));
             set.shared.spawn_as(future, member, meta, Member::insert)
         }
-        (None, Some(worker)) => {
+        Place::Worker(worker) => {
             let member = entry.member(worker.clone());
             worker.spawn_local(future, member, meta, Member::insert)
         }
-        (None, None) => outside(),
     }
 }
 
 /// The live tasks of the set that runs on this thread, if one does.
 pub(super) fn live_here() -> Vec<TaskRef> {
-    current_set().map_or_else(Vec::new, |set| set.shared.snapshot())
+    current::set().map_or_else(Vec::new, |set| set.shared.snapshot())
+}
+
+#[cold]
+#[track_caller]
+fn held_up() -> ! {
+    panic!(
+        "spawn_local called in a block_on below a task of a LocalSet: the set needs this thread, which block_on keeps, so that \
+         whoever waits here for the new task would wait for ever. Run the set here as well, by `set.run_until(..)`, use a \
+         set of its own, or spawn outside the block_on"
+    )
 }
 
 #[cold]
