@@ -6,7 +6,9 @@
 //!
 //! Seen to fail: no `light` fence in `take` (`take_against_rescue`: both get the task); a rescuer that exchanges also what
 //! is empty, and an owner that looks at the slot without acquiring (`put_against_rescue_and_thief`: a task is lost. loom may
-//! be stricter here than the language, which orders all writes to one place; the weaker form saved nothing).
+//! be stricter here than the language, which orders all writes to one place; the weaker form saved nothing); a rescuer that
+//! the kernel has refused and that does not ask whether the owner fences by now, and an owner that says so and does not
+//! (`takes_against_rescues_when_the_kernel_refuses`). Not to be seen here: a rescuer that asks without acquiring.
 #![cfg(rt_loom)]
 
 use std::sync::Arc as StdArc;
@@ -104,5 +106,34 @@ fn drop_after_rescue() {
         rescuer.join().unwrap();
         assert!(handle.is_finished());
         assert!(runs.load(SeqCst) <= 1);
+    });
+}
+
+/// The kernel refuses the fence that the slot relies on, while the owner takes one task after another without any: nobody
+/// rescues before the owner fences for itself.
+#[test]
+fn takes_against_rescues_when_the_kernel_refuses() {
+    check(3, || {
+        rt_io::fence::pretend();
+        let (scheduler, runs) = (Scheduler::new(), StdArc::default());
+        let slot = Arc::new(NextSlot::new());
+        let other = slot.clone();
+        let rescuer = thread::spawn(move || {
+            (0..3)
+                .filter_map(|_| other.rescue().map(Runnable::run))
+                .count()
+        });
+        let mut own = 0;
+        for turn in 0..3 {
+            if turn == 1 {
+                slot.begin_turn();
+            }
+            let (task, handle) = counted(&scheduler, &runs);
+            assert!(slot.put(task).is_none());
+            own += usize::from(slot.take().map(Runnable::run).is_some());
+            drop(handle);
+        }
+        assert_eq!(own + rescuer.join().unwrap(), 3);
+        assert_eq!(runs.load(SeqCst), 3);
     });
 }

@@ -3,7 +3,7 @@
 //! # When
 //! | check | always | with debug assertions | `RT_DEBUG=1`, `Builder::debug(true)` |
 //! |---|---|---|---|
-//! | panics that nobody retrieves, panics of destructors, failures of selectors, what shutdown leaves behind | x | x | x |
+//! | panics that nobody retrieves, panics of destructors, failures of selectors and fences, what shutdown leaves behind | x | x | x |
 //! | slow polls of the multi-thread flavour, while they last, with the stack (`polls.rs`) | | x | x |
 //! | slow polls of the current-thread flavour | | at their end | while they last, with the stack |
 //! | errors that nobody retrieves (`forgotten.rs`) | | x | x |
@@ -130,6 +130,21 @@ impl Debug {
         let text = format!("a selector failed: {error}");
         self.sink.report(Report::new(
             ReportKind::SelectorFailed,
+            &self.sink.runtime,
+            text,
+        ));
+    }
+
+    #[cold]
+    pub(crate) fn fence_refused(&self, error: &std::io::Error) {
+        let text = format!(
+            "the kernel refuses `membarrier`, which it did at the start: {error}. From now on each switch between two tasks \
+             pays for a fence, in all runtimes of this process; and a task that was woken last by one which blocks its worker \
+             just now waits until that is over. If a filter of system calls does it, let it pass `membarrier`, or install \
+             it before the first runtime is built"
+        );
+        self.sink.report(Report::new(
+            ReportKind::FenceRefused,
             &self.sink.runtime,
             text,
         ));

@@ -73,6 +73,9 @@ pub enum ReportKind {
     BlockingPoolStuck,
     /// A selector failed.
     SelectorFailed,
+    /// The kernel no longer does what switches between tasks rely on (`membarrier`); they cost more from now on. Told once
+    /// in a process, by the runtime that noticed.
+    FenceRefused,
     /// `accept` waits for descriptors or memory.
     AcceptBackOff,
     /// The runtime closed and left a thread behind.

@@ -23,6 +23,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::{Duration, Instant};
 
+use rt_io::fence;
 use rt_io::thread::{Activity, ThreadId};
 
 use super::bed::{Bed, Sleep};
@@ -385,6 +386,9 @@ fn rescue(shared: &Shared, seat: &Seat, now: Instant) {
     } else if (!seat.stealer.is_empty() || !shared.injector.is_empty()) && shared.idle.has_sleeper()
     {
         shared.notify_injected();
+    }
+    if let Some(error) = fence::take_refusal() {
+        shared.debug.fence_refused(&error);
     }
 }
 

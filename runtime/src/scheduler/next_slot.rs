@@ -7,7 +7,8 @@
 //! The owner is whoever holds the core of the seat. It puts and takes at nearly every poll, the monitor comes once in
 //! milliseconds at most. So the owner reads and writes plainly, and the rescuer pays: [`NextSlot::rescue`] asks the
 //! kernel for a fence on the owner's core (`rt_io::fence`). An exchange for each take costs 7 of the 47 ns of a switch
-//! between two tasks.
+//! between two tasks. Should the kernel refuse one day, the task stays with an owner that is stuck just then; from the owner's
+//! next turn on both fence for themselves.
 //!
 //! # The race
 //! The owner takes the task while the monitor rescues it. Each says that it is there and then looks for the other:
@@ -18,7 +19,7 @@
 use std::fmt;
 use std::ptr::{self, NonNull};
 
-use rt_io::fence;
+use rt_io::fence::Pair;
 use rt_sync::primitive::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use rt_sync::primitive::atomic::{AtomicBool, AtomicPtr};
 
@@ -31,18 +32,26 @@ pub struct NextSlot {
     taking: AtomicBool,
     /// Somebody rescues. Set by who rescues, one at a time.
     rescuing: AtomicBool,
+    /// Between the two.
+    fences: Pair,
 }
 
 impl NextSlot {
     /// An empty slot.
     #[must_use]
     pub fn new() -> Self {
-        fence::prepare();
         Self {
             task: AtomicPtr::new(ptr::null_mut()),
             taking: AtomicBool::new(false),
             rescuing: AtomicBool::new(false),
+            fences: Pair::new(),
         }
+    }
+
+    /// The owner begins a turn.
+    #[inline]
+    pub fn begin_turn(&self) {
+        self.fences.look();
     }
 
     /// Puts a task in; the one that lay there comes out. For the owner.
@@ -62,7 +71,7 @@ impl NextSlot {
             return None;
         }
         self.taking.store(true, Relaxed);
-        fence::light();
+        self.fences.light();
         // Acquire: with the store at the end of `rescue`; if that one is over, its exchange is seen.
         let task = if self.rescuing.load(Acquire) {
             self.task.swap(ptr::null_mut(), AcqRel)
@@ -86,7 +95,7 @@ impl NextSlot {
         }
         // Acquire: with the store at the end of `take`. AcqRel: sees the task as its putter left it; nothing is written
         // unless a task is taken.
-        let rescued = fence::heavy()
+        let rescued = self.fences.heavy()
             && !self.taking.load(Acquire)
             && self
                 .task

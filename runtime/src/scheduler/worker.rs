@@ -136,6 +136,7 @@ impl<'a> Loop<'a> {
         let exit = loop {
             let turn = self.seat.turn.load(Relaxed) + 1;
             self.seat.turn.store(turn, Relaxed);
+            self.seat.next.begin_turn();
             let exit = if self.laps.is_due(turn) {
                 self.timed_turn(root)
             } else {
