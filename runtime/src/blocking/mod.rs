@@ -1,10 +1,10 @@
 //! Threads for closures that block: `spawn_blocking` and `spawn_compute`.
 //!
 //! A closure becomes a task of one poll, in one allocation, so that its handle is a [`JoinHandle`](crate::task::JoinHandle)
-//! like any other. Its `Runnable` goes into an unbounded crossbeam channel, which only stores: nobody ever waits in it.
-//! (one for each priority, `waiting.rs`). Who takes it out is agreed in `tickets.rs`, the handshake between submitters, idle threads and shutdown, which
-//! has a model in `loom-tests/tests/blocking.rs`. `pool.rs` puts the two together with real threads, `config.rs` says
-//! what a pool is made of.
+//! like any other. Its `Runnable` goes into an unbounded crossbeam channel, one for each priority (`waiting.rs`), which only
+//! stores: nobody ever waits in it. Who takes it out is agreed in `tickets.rs`, the handshake between submitters, idle
+//! threads and shutdown, which has a model in `loom-tests/tests/blocking.rs`. `pool.rs` puts the two together with real
+//! threads, `config.rs` says what a pool is made of.
 //!
 //! # How many threads
 //! tokio's users count on 512 threads, and a small cap turns programs that work there into deadlocks: closures that

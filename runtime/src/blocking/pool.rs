@@ -12,6 +12,7 @@ use std::future::Future;
 use std::iter;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
@@ -25,7 +26,7 @@ use super::BlockingPriority;
 use super::config::Config;
 use super::running::{Desk, Desks, Running};
 use super::tickets::{AfterFailure, Entry, Idler, Limits, Next, Submitted, Tickets};
-use super::waiting::ByPriority;
+use super::waiting::{ByPriority, MOST_HIGH};
 use crate::task::{
     Header, JoinError, JoinHandle, Meta, NewTask, PanicReport, Runnable, Schedule, new_task,
 };
@@ -76,6 +77,7 @@ impl Pool {
                 high: unbounded(),
                 normal: unbounded(),
             },
+            high_in_a_row: AtomicU32::new(0),
             desks: Desks::default(),
             config,
         };
@@ -202,6 +204,8 @@ struct Shared {
     tickets: Tickets,
     /// Jobs lie here from before their ticket is drawn until its holder takes them.
     jobs: ByPriority<(Sender<Job>, Receiver<Job>)>,
+    /// How many of the last jobs were of high priority, roughly if several threads take one.
+    high_in_a_row: AtomicU32,
     desks: Desks,
     config: Config,
 }
@@ -231,13 +235,28 @@ impl Shared {
         }
     }
 
-    /// Takes the job that is first. With a ticket in hand there is one, unless the pool closed: whoever finds no job of high
-    /// priority after that of their own ticket was put there has lost it to the holder of a ticket for a normal one, and
-    /// takes that one instead.
+    /// Takes the job that is first; see `waiting.rs` for which that is.
     fn first_job(&self) -> Option<Job> {
-        let Self { jobs, .. } = self;
-        let high = jobs.high.1.try_recv();
-        high.or_else(|_| jobs.normal.1.try_recv()).ok()
+        let take = |priority| self.jobs.of(priority).1.try_recv().ok();
+        if self.high_in_a_row.load(Relaxed) < MOST_HIGH
+            && let Some(job) = take(BlockingPriority::High)
+        {
+            self.high_in_a_row.fetch_add(1, Relaxed);
+            return Some(job);
+        }
+        self.high_in_a_row.store(0, Relaxed);
+        take(BlockingPriority::Normal).or_else(|| take(BlockingPriority::High))
+    }
+
+    /// As `first_job`, with a ticket in hand: there is a job, unless the pool closed. Who finds none looked into one channel
+    /// when the job was in the other, and somebody has taken another one meanwhile.
+    fn job_for_ticket(&self) -> Option<Job> {
+        loop {
+            let job = self.first_job();
+            if job.is_some() || self.tickets.is_closed() {
+                return job;
+            }
+        }
     }
 
     /// Starts a thread; if there is none to be had and nobody else for the work, tries again later.
@@ -292,7 +311,9 @@ impl Shared {
     /// Fails every closure that waits, with what the operating system said.
     fn give_up(&self, text: String) {
         let count = self.tickets.give_up();
-        let jobs: Vec<Job> = iter::from_fn(|| self.first_job()).take(count).collect();
+        let jobs: Vec<Job> = iter::from_fn(|| self.job_for_ticket())
+            .take(count)
+            .collect();
         REFUSAL.set(Some(text));
         drop(jobs);
         REFUSAL.set(None);
@@ -300,7 +321,7 @@ impl Shared {
 
     fn run_one(&self, desk: &Desk) {
         // No job: the pool closed after the ticket was drawn, and the channels were emptied.
-        let Some(Job { runnable, _inhibit }) = self.first_job() else {
+        let Some(Job { runnable, _inhibit }) = self.job_for_ticket() else {
             return;
         };
         desk.take_up(runnable.header());

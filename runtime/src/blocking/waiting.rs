@@ -1,16 +1,24 @@
 //! Which closure comes first, and since when they wait.
+//!
+//! High before normal, but not for ever: a program that always has a closure of high priority would never run another one. A
+//! share by number was preferred to a limit on the wait: it needs no clock, it holds whatever the closures take, and under an
+//! overload by normal ones, where all of them are old, high priority still means something.
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
+/// After so many of high priority in a row one that is normal has its turn: high priority has nearly all threads, and no
+/// normal closure waits for ever.
+pub(super) const MOST_HIGH: u32 = 15;
+
 /// Which of the closures that wait for a thread is started first.
 ///
-/// As long as one of high priority waits, none of normal priority starts. Among themselves they start in the order in which
-/// they came.
+/// Those of high priority go first, but while both wait each sixteenth is a normal one, so that it does not wait for ever.
+/// Among themselves they start in the order in which they came.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BlockingPriority {
-    /// Before all others: for what somebody waits for.
+    /// Before the others: for what somebody waits for.
     High,
     /// What closures have that say nothing.
     #[default]
@@ -45,23 +53,33 @@ impl<T> ByPriority<T> {
 /// A ticket is not bound to one job: who takes it takes the job that is first then, and of these tickets that of the same
 /// priority. So the ages are those of the jobs that wait, give or take a thread that is about to take one.
 #[derive(Debug, Default)]
-pub(super) struct Waiting(ByPriority<VecDeque<Instant>>);
+pub(super) struct Waiting {
+    drawn: ByPriority<VecDeque<Instant>>,
+    /// High ones in a row.
+    high: u32,
+}
 
 impl Waiting {
     pub(super) fn push(&mut self, drawn: Instant, priority: BlockingPriority) {
-        self.0.of_mut(priority).push_back(drawn);
+        self.drawn.of_mut(priority).push_back(drawn);
     }
 
     /// Puts one back.
     pub(super) fn push_front(&mut self, drawn: Instant) {
-        self.0.normal.push_front(drawn);
+        self.drawn.normal.push_front(drawn);
     }
 
     pub(super) fn pop(&mut self) -> Option<Instant> {
-        self.0
-            .high
-            .pop_front()
-            .or_else(|| self.0.normal.pop_front())
+        let Self { drawn, high } = self;
+        if *high < MOST_HIGH
+            && let Some(first) = drawn.high.pop_front()
+        {
+            *high += 1;
+            return Some(first);
+        }
+        *high = 0;
+        let normal = drawn.normal.pop_front();
+        normal.or_else(|| drawn.high.pop_front())
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -69,12 +87,12 @@ impl Waiting {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.0.high.len() + self.0.normal.len()
+        self.drawn.high.len() + self.drawn.normal.len()
     }
 
     pub(super) fn oldest(&self) -> Option<Instant> {
         let first = |tickets: &VecDeque<Instant>| tickets.front().copied();
-        match (first(&self.0.high), first(&self.0.normal)) {
+        match (first(&self.drawn.high), first(&self.drawn.normal)) {
             (Some(high), Some(normal)) => Some(high.min(normal)),
             (high, normal) => high.or(normal),
         }

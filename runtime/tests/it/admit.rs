@@ -205,6 +205,38 @@ fn f7_high_priority_overtakes_and_each_is_first_in_first_out() {
     });
 }
 
+/// However many of high priority there are: each sixteenth closure is a normal one, if one waits.
+#[test]
+fn closures_of_high_priority_do_not_starve_the_others() {
+    within_limit(|| {
+        let runtime = runtime(1, 100);
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let (closure, begun, stop) = blocker();
+        runtime.block_on(async {
+            let first = rt::spawn_blocking(closure);
+            begun.recv().expect("it begins");
+            let mut tasks = Vec::new();
+            for priority in [Normal; 3].into_iter().chain([High; 40]) {
+                let order = order.clone();
+                let note = move || order.lock().unwrap().push(priority);
+                let builder = task::Builder::new().blocking_priority(priority);
+                tasks.push(builder.spawn_blocking(note).expect("spawned"));
+            }
+            drop(stop);
+            first.await.expect("no panic");
+            for task in tasks {
+                task.await.expect("no panic");
+            }
+            assert_eq!(runtime.metrics().blocking.queue_depth, 0);
+        });
+        let order = order.lock().unwrap();
+        let normal: Vec<_> = (0..order.len())
+            .filter(|place| order[*place] == Normal)
+            .collect();
+        assert_eq!((order.len(), normal), (43, vec![15, 31, 42]));
+    });
+}
+
 /// The age of the queue is that of its oldest closure, also when younger ones start before it.
 #[test]
 fn the_age_of_the_queue_is_that_of_the_closure_which_is_overtaken() {
