@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rt::io::{AsyncReadExt, AsyncWriteExt};
+use rt::net::{TcpListener, TcpStream};
 use rt::runtime::{Builder, ReportKind};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -147,5 +149,71 @@ fn workers_that_are_kept_from_their_cores_are_not_replaced() {
         drop(crowd);
         let metrics = runtime.metrics();
         assert_eq!(metrics.hand_offs, 0);
+    });
+}
+
+/// More workers than cores: they wait for a core more often than not, with sockets on their selectors and tasks in their
+/// queues. That is no reason for more threads, be the messages small work, with the machine idle otherwise or busy, or enough
+/// work to keep all workers awake.
+#[test]
+fn workers_that_serve_sockets_on_a_few_cores_are_not_replaced() {
+    const CONNECTIONS: usize = 200;
+    const TIME: Duration = Duration::from_secs(2);
+    within_limit(|| {
+        let some = Duration::from_micros(300);
+        for (busy, work) in [(0, Duration::ZERO), (4, Duration::ZERO), (0, some)] {
+            let runtime = Builder::new_multi_thread()
+                .worker_threads(16)
+                .build()
+                .unwrap();
+            let crowd = Crowd::for_each_core(busy);
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let addr = listener.local_addr().unwrap();
+            listener.set_nonblocking(true).unwrap();
+            runtime.spawn(async move {
+                let listener = TcpListener::from_std(listener).unwrap();
+                loop {
+                    let (mut stream, _) = listener.accept().await.unwrap();
+                    rt::spawn(async move {
+                        let mut message = [0; 64];
+                        while stream.read_exact(&mut message).await.is_ok() {
+                            computes(work);
+                            stream.write_all(&message).await.unwrap();
+                        }
+                    });
+                }
+            });
+            let clients = Builder::new_current_thread().build().unwrap();
+            let echoes: usize = clients.block_on(async {
+                let tasks: Vec<_> = (0..CONNECTIONS)
+                    .map(|_| {
+                        rt::spawn(async move {
+                            let mut stream = TcpStream::connect(addr).await.unwrap();
+                            let end = Instant::now() + TIME;
+                            let mut echoes = 0;
+                            while Instant::now() < end {
+                                stream.write_all(&[1; 64]).await.unwrap();
+                                stream.read_exact(&mut [0; 64]).await.unwrap();
+                                echoes += 1;
+                            }
+                            echoes
+                        })
+                    })
+                    .collect();
+                let mut echoes = 0;
+                for task in tasks {
+                    echoes += task.await.unwrap();
+                }
+                echoes
+            });
+            drop(crowd);
+            let metrics = runtime.metrics();
+            assert!(echoes >= CONNECTIONS, "{echoes} echoes: nothing to see");
+            assert!(
+                metrics.hand_offs <= TIME.as_secs(),
+                "{} hand-offs in {TIME:?}, {echoes} echoes",
+                metrics.hand_offs
+            );
+        }
     });
 }
