@@ -1,5 +1,20 @@
 //! What the ends of both kinds of channel have in common: written once.
 
+/// Methods of both kinds of sender: their field is `tx`.
+macro_rules! counts {
+    ($sender:ident, $weak:ident) => {
+        #[doc = concat!("How many [`", stringify!($sender), "`]s there are.")]
+        pub fn strong_count(&self) -> usize {
+            self.tx.chan().strong()
+        }
+
+        #[doc = concat!("How many [`", stringify!($weak), "`]s there are.")]
+        pub fn weak_count(&self) -> usize {
+            self.tx.chan().weak()
+        }
+    };
+}
+
 /// What a sender does with its share in the channel, besides sending: that is its field `tx`.
 macro_rules! sender {
     ($sender:ident, $weak:ident) => {
@@ -32,15 +47,7 @@ macro_rules! sender {
                 }
             }
 
-            #[doc = concat!("How many [`", stringify!($sender), "`]s there are.")]
-            pub fn strong_count(&self) -> usize {
-                self.tx.chan().strong()
-            }
-
-            #[doc = concat!("How many [`", stringify!($weak), "`]s there are.")]
-            pub fn weak_count(&self) -> usize {
-                self.tx.chan().weak()
-            }
+            $crate::mpsc::ends::counts!($sender, $weak);
         }
 
         impl<T> Clone for $sender<T> {
@@ -62,15 +69,7 @@ macro_rules! weak_sender {
                 self.tx.upgrade().map(|tx| $sender { tx })
             }
 
-            #[doc = concat!("How many [`", stringify!($sender), "`]s there are.")]
-            pub fn strong_count(&self) -> usize {
-                self.tx.chan().strong()
-            }
-
-            #[doc = concat!("How many [`", stringify!($weak), "`]s there are.")]
-            pub fn weak_count(&self) -> usize {
-                self.tx.chan().weak()
-            }
+            $crate::mpsc::ends::counts!($sender, $weak);
         }
 
         impl<T> Clone for $weak<T> {
@@ -237,4 +236,4 @@ macro_rules! receiver {
     };
 }
 
-pub(super) use {receiver, sender, weak_sender};
+pub(super) use {counts, receiver, sender, weak_sender};
