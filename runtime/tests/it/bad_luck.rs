@@ -16,7 +16,7 @@ use rt::net::UdpSocket;
 use rt::runtime::{Builder, Handle};
 use rt::time::{sleep, timeout};
 
-use crate::pains_support::{LONG, MS, current_thread, each_kind, workers};
+use crate::pains_support::{LONG, MS, current_thread, each_kind, eventually, workers};
 use crate::support::within_limit;
 
 fn text(panic: Box<dyn std::any::Any + Send>) -> String {
@@ -180,7 +180,10 @@ fn what_waits_on_a_runtime_that_ends_is_told() {
             });
             waiting.recv().unwrap();
             waiting.recv().unwrap();
-            thread::sleep(5 * MS);
+            eventually("the socket and the task are waited for", || {
+                let metrics = runtime.metrics();
+                (metrics.registrations, metrics.live_tasks) == (1, 1)
+            });
             drop(runtime);
             let error = foreign.join().unwrap();
             assert!(error.contains(&name), "{error}");

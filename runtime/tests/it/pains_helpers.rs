@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use rt::io::{AsyncReadExt, AsyncWriteExt};
 use rt::net::TcpStream;
-use rt::runtime::{Builder, Runtime};
+use rt::runtime::Builder;
 use rt::task::yield_now;
 
 use crate::machine::Machine;
-use crate::pains_support::{LONG, MS, blocking_waker, eventually, workers};
+use crate::pains_support::{LONG, MS, asleep, blocking_waker, eventually, workers};
 use crate::support::within_limit;
 
 /// A connection of two sockets that block.
@@ -24,14 +24,6 @@ fn pair() -> (std::net::TcpStream, std::net::TcpStream) {
     client.set_nodelay(true).unwrap();
     client.set_read_timeout(Some(LONG)).unwrap();
     (client, listener.accept().unwrap().0)
-}
-
-/// Whether so many workers sleep.
-fn asleep(runtime: &Runtime, number: usize) -> bool {
-    let workers = runtime.metrics().workers;
-    workers[..number]
-        .iter()
-        .all(|worker| worker.parked.is_some())
 }
 
 /// A small soak: sockets of all workers while at any time some of these are kept for up to 400 ms, by turns by all.

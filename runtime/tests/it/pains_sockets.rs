@@ -13,6 +13,7 @@ use std::time::Duration;
 use rt::io::{AsyncReadExt, AsyncWriteExt};
 use rt::net::{TcpListener, TcpSocket, TcpStream};
 use rt::runtime::Runtime;
+use rt::task::{Activity, TaskInfo, all_tasks, yield_now};
 use rt::time::{sleep, timeout};
 
 use crate::pains_support::{LONG, MS, current_thread, each_kind, workers};
@@ -263,7 +264,16 @@ fn d5_the_writer_of_a_broken_pipe_is_woken() {
                         }
                     }
                 });
-                sleep(5 * MS).await;
+                let is_writer = |task: &TaskInfo| task.id() == writer.id();
+                while all_tasks()
+                    .iter()
+                    .find(|task| is_writer(task))
+                    .unwrap()
+                    .activity()
+                    != Activity::Waiting
+                {
+                    yield_now().await;
+                }
                 drop(receiver);
                 timeout(LONG, writer)
                     .await

@@ -17,7 +17,7 @@ use rt::task::yield_now;
 use rt::time::{interval, sleep, timeout};
 
 use crate::pains_support::{
-    LONG, MS, Mailbox, blocking_waker, current_thread, each_kind, eventually, workers,
+    LONG, MS, Mailbox, asleep, blocking_waker, current_thread, each_kind, eventually, workers,
 };
 use crate::support::within_limit;
 
@@ -374,13 +374,14 @@ fn a14_a_message_wakes_at_most_one_worker() {
                 }
             }
         });
-        thread::sleep(20 * MS);
+        let sleeps = || eventually("all workers sleep", || asleep(&runtime, 16));
+        sleeps();
         let before = runtime.metrics().unparks;
         futures_lite::future::block_on(async {
             for _ in 0..300 {
                 inbox.send(());
                 outbox.recv().await;
-                thread::sleep(MS);
+                sleeps();
             }
         });
         let unparks = runtime.metrics().unparks - before;

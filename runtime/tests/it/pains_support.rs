@@ -57,6 +57,14 @@ pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
+/// Whether so many workers sleep.
+pub(crate) fn asleep(runtime: &Runtime, number: usize) -> bool {
+    let workers = runtime.metrics().workers;
+    workers[..number]
+        .iter()
+        .all(|worker| worker.parked.is_some())
+}
+
 /// Messages for one waiting task; anybody sends.
 pub(crate) struct Mailbox<T>(Arc<Mutex<(VecDeque<T>, Option<Waker>)>>);
 

@@ -21,7 +21,9 @@ use std::time::Duration;
 use rt::runtime::{Builder, Runtime};
 use rt::sync::oneshot;
 use rt::task::group::Cause;
-use rt::task::{GroupError, TaskGroup, cancelled, yield_now};
+use rt::task::{
+    Activity, GroupError, TaskGroup, TaskInfo, all_tasks, cancelled, try_current, yield_now,
+};
 use rt::time::sleep;
 
 use crate::support::within_limit;
@@ -83,6 +85,22 @@ pub(crate) struct Guard(Drops);
 impl Drop for Guard {
     fn drop(&mut self) {
         self.0.0.fetch_add(1, SeqCst);
+    }
+}
+
+/// Waits until every other task of the runtime waits.
+pub(crate) async fn others_wait() {
+    let own = try_current().map(|task| task.id());
+    let is_busy = |task: &TaskInfo| Some(task.id()) != own && task.activity() != Activity::Waiting;
+    // Twice in a row: the tasks are not all looked at in the same moment.
+    let mut calm = 0;
+    while calm < 2 {
+        calm = if all_tasks().iter().any(is_busy) {
+            0
+        } else {
+            calm + 1
+        };
+        yield_now().await;
     }
 }
 
@@ -237,7 +255,7 @@ fn g08_failures_of_the_clean_up_come_in_place_of_cancelled() {
             }
             pending::<Result<(), &str>>().await
         }));
-        sleep(MS).await;
+        others_wait().await;
         owner.cancel(LONG);
         let error = owner
             .await
@@ -281,7 +299,7 @@ fn g09_a_failure_of_the_body_cancels_the_children_and_comes_inside_the_group_err
         let guard = drops.guard();
         let error = TaskGroup::scope(async |group| {
             group.spawn(asleep::<()>(guard));
-            sleep(MS).await;
+            others_wait().await;
             Err::<(), _>("body")
         })
         .await
@@ -368,7 +386,7 @@ fn g17_a_panic_of_the_body_goes_on_bare_after_the_children_have_ended() {
         let guard = drops.guard();
         let mut scope = pin!(TaskGroup::<&str>::scope(async |group| {
             group.spawn(asleep::<()>(guard));
-            sleep(MS).await;
+            others_wait().await;
             panic!("bare");
         }));
         let payload =

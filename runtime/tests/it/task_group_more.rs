@@ -15,7 +15,7 @@ use rt::task::{GroupError, TaskGroup, cancelled, yield_now};
 use rt::time::{sleep, timeout};
 
 use crate::support::within_limit;
-use crate::task_group::{BoxError, Drops, MS, asleep, errors, everywhere, runtime};
+use crate::task_group::{BoxError, Drops, MS, asleep, errors, everywhere, others_wait, runtime};
 
 /// A group whose body has failed, and which then waits for a child that nothing can end.
 struct CleansUp {
@@ -318,7 +318,7 @@ fn shutdown_in_the_middle_of_a_group_drops_all_of_it() {
                 }
                 pending::<()>().await;
             }));
-            runtime.block_on(async { sleep(2 * MS).await });
+            runtime.block_on(others_wait());
             drop(runtime);
             assert_eq!(drops.count(), 10);
             let error = futures_lite::future::block_on(owner).expect_err("closed");

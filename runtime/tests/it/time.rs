@@ -10,6 +10,7 @@ use std::time::{Duration, Instant as RealInstant};
 use rt::runtime::{Builder, Runtime};
 use rt::time::{self, Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
+use crate::pains_support::eventually;
 use crate::support::within_limit;
 
 const MS: Duration = Duration::from_millis(1);
@@ -251,9 +252,13 @@ fn a_reset_from_outside_wakes_a_parked_worker() {
     within_limit(|| {
         for runtime in [current_thread(), workers(2)] {
             let (give, take) = std::sync::mpsc::channel();
+            let handle = runtime.handle().clone();
             let outside = thread::spawn(move || {
                 let mut sleep: std::pin::Pin<Box<time::Sleep>> = take.recv().unwrap();
-                thread::sleep(50 * MS);
+                eventually("everybody sleeps", || {
+                    let workers = handle.metrics().workers;
+                    workers.iter().all(|worker| worker.parked.is_some())
+                });
                 sleep.as_mut().reset(Instant::now());
                 sleep
             });

@@ -12,7 +12,7 @@ use std::{io, thread};
 use rt::io::{AsyncReadExt, AsyncWriteExt};
 use rt::net::{TcpListener, TcpStream, UdpSocket};
 use rt::runtime::Handle;
-use rt::task::JoinHandle;
+use rt::task::{Activity, JoinHandle};
 use rt::time::sleep;
 
 use super::HOUR;
@@ -201,7 +201,10 @@ fn b9_a_socket_of_a_closed_runtime_names_it() {
                 let error = reader.read(&mut [0]).await.unwrap_err();
                 (reader, error)
             });
-            thread::sleep(5 * MS);
+            eventually("it waits", || {
+                let tasks = rt2.handle().dump().tasks;
+                tasks.iter().any(|task| task.activity == Activity::Waiting)
+            });
             drop(rt1);
             let (mut reader, error) = rt2.block_on(waits).unwrap();
             assert!(

@@ -8,7 +8,7 @@ use rt::task::group::Refusal;
 use rt::task::{TaskGroup, is_cancelled, yield_now};
 use rt::time::sleep;
 
-use super::{Drops, Guard, MS, PanicDrop, asleep, errors, everywhere};
+use super::{Drops, Guard, MS, PanicDrop, asleep, errors, everywhere, others_wait};
 
 #[test]
 fn g18_ended_children_are_not_kept() {
@@ -125,7 +125,7 @@ fn g22_after_a_failure_adding_is_refused_and_the_work_is_not_started() {
                 let _spawner = SpawnInDrop(own, Some(guard));
                 pending::<()>().await;
             });
-            sleep(MS).await;
+            others_wait().await;
             Err::<(), _>("failed")
         })
         .await

@@ -7,7 +7,7 @@ use rt::sync::oneshot;
 use rt::task::{JoinHandle, TaskGroup, cancelled, yield_now};
 use rt::time::sleep;
 
-use super::{BoxError, Drops, Guard, LONG, MS, PanicDrop, asleep, errors, everywhere};
+use super::{BoxError, Drops, Guard, LONG, MS, PanicDrop, asleep, errors, everywhere, others_wait};
 
 /// A task with a group of five children that clean up, with awaits, when they are asked to end.
 fn five_polite(drops: &Drops, body: Guard) -> JoinHandle<usize> {
@@ -35,7 +35,7 @@ fn g06_a_request_to_the_owner_reaches_all_children_and_the_owner_ends_after_them
     everywhere(|| async {
         let drops = Drops::default();
         let owner = five_polite(&drops, Drops::default().guard());
-        sleep(MS).await;
+        others_wait().await;
         assert_eq!(drops.count(), 0);
         owner.cancel(LONG);
         assert_eq!(owner.await.expect("answers the request"), 5);
@@ -52,7 +52,7 @@ fn g06_an_abort_of_the_owner_cancels_all_children() {
                 group.spawn(asleep::<()>(guard));
             }
         }));
-        sleep(MS).await;
+        others_wait().await;
         assert_eq!(drops.count(), 0);
         owner.abort();
         assert!(owner.await.expect_err("aborted").is_aborted());
