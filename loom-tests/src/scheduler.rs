@@ -16,7 +16,7 @@ use rt::internals::task::{
     spawn_listed,
 };
 use rt::task::group::GroupOutput;
-use rt::task::{JoinHandle, TaskGroup};
+use rt::task::{Id, JoinHandle, TaskGroup};
 use rt_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
 use rt_sync::primitive::cell::UnsafeCell;
 use rt_sync::primitive::{Arc, Mutex};
@@ -154,10 +154,16 @@ impl Scheduler {
         TaskRef::shut_down_all(self.0.live.close());
     }
 
+    /// The tasks in the live list.
+    #[must_use]
+    pub fn ids(&self) -> Vec<Id> {
+        self.0.live.ids()
+    }
+
     /// How many tasks are in the live list.
     #[must_use]
     pub fn living(&self) -> usize {
-        self.0.live.snapshot().len()
+        self.ids().len()
     }
 }
 

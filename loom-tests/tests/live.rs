@@ -1,9 +1,10 @@
-//! Models of the live list (`rt/src/scheduler/live.rs`) at shutdown: each task ends exactly once, and none is left.
+//! Models of the live list (`rt/src/scheduler/live.rs`): at shutdown each task ends exactly once, and none is left; whoever
+//! walks over the list, task by task in a model, meets those that are there all the while once.
 //!
 //! Seen to fail: an `insert` into a closed list (`spawn_against_close`: the task is left); an `end_poll` that does not
 //! look at `CANCELLED` (the same); no fence at the start of a poll, and a `claim_queued` that does not ask whether the poll
 //! has begun (all but the last: two threads at the future); a wake that does not say that no poll has begun since
-//! (`a_queue_that_nobody_runs`: the task is left).
+//! (`a_queue_that_nobody_runs`: the task is left); a `remove` that leaves the cursor alone (`ends_and_a_spawn_against_a_walk`).
 #![cfg(rt_loom)]
 
 use std::future::{pending, poll_fn};
@@ -174,6 +175,28 @@ fn a_queue_that_nobody_runs() {
         assert_eq!(drops.load(SeqCst), 1, "the task is left");
         assert!(!ended_well(handle));
         drop(scheduler.pop());
+        assert_eq!(scheduler.living(), 0);
+    });
+}
+
+/// Tasks end and one is spawned while another thread walks over the list, and then while it is closed.
+#[test]
+fn ends_and_a_spawn_against_a_walk() {
+    check(2, || {
+        let scheduler = Scheduler::listed();
+        let wait = || scheduler.spawn(pending::<()>());
+        let end = || scheduler.spawn(async {});
+        let (first, doomed, last) = (wait(), [end(), end()], wait());
+        let walking = scheduler.clone();
+        let walker = thread::spawn(move || walking.ids());
+        scheduler.run();
+        let new = scheduler.spawn(pending::<()>());
+        let met = walker.join().unwrap();
+        let times = |handle: &JoinHandle<()>| met.iter().filter(|id| **id == handle.id()).count();
+        assert_eq!((times(&first), times(&last)), (1, 1));
+        assert!(doomed.iter().chain([&new]).all(|handle| times(handle) <= 1));
+        scheduler.shut_down();
+        scheduler.run();
         assert_eq!(scheduler.living(), 0);
     });
 }

@@ -1,8 +1,8 @@
 //! [`dump()`]: every task of a runtime, what it waits for, and what the workers do.
 //!
 //! # What it costs
-//! The lists of live tasks are copied, each under its lock; nothing is polled, no task is held up, and no worker is asked:
-//! a dump is made on the calling thread, also while every worker is blocked. A task pays for it with a few plain stores
+//! The lists of live tasks are copied, in portions, so that no spawn waits long for their locks; nothing is polled, no task is
+//! held up, and no worker is asked: a dump is made on the calling thread, also while every worker is blocked. A task pays for it with a few plain stores
 //! when it is spawned and when it begins to wait. It is a picture for diagnosis, in which tasks may be a moment apart.
 
 mod display;

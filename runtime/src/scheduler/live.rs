@@ -11,6 +11,13 @@
 //! Spawn against shutdown: both take the lock. Either the task is in the list before it closes, and shutdown cancels
 //! it; or the list is closed, and the spawn cancels the task itself.
 //!
+//! # A walk
+//! A million tasks take some tens of ms to look at, and nobody may wait that long for this lock, which is one to spin at. So
+//! they are copied [`PORTION`] by portion. Between two portions `cursor` is the next task to copy; one that is removed hands
+//! it on to its successor. New tasks come in at the front, behind whoever walks: so a task that is there all the while is
+//! met once, and the walk has an end. One walks at a time (`walking`). Whoever found the lock taken goes first then
+//! (`waiting`): it is not a fair lock, and one who takes it again at once would keep it.
+//!
 //! # Where it comes from
 //! A doubly linked list through the tasks, as tokio's. A slab of references was tried first: 50 instructions more for
 //! a spawn and its end, and 21 bytes a task instead of 16.
@@ -22,24 +29,41 @@
 use std::fmt;
 use std::ptr::NonNull;
 
-use rt_sync::primitive::ShortMutex;
 use rt_sync::primitive::atomic::AtomicUsize;
 use rt_sync::primitive::atomic::Ordering::Relaxed;
+use rt_sync::primitive::{Mutex, ShortGuard, ShortMutex, thread};
 
-use crate::task::{Header, Links, TaskRef};
+use crate::task::{Header, Id, Links, TaskRef};
 
 /// [`Header::list_key`] of a task that is in no list.
 const NOWHERE: u32 = u32::MAX;
+
+/// Tasks that are copied in one go. Each may cost a cache miss: together some µs.
+#[cfg(not(rt_loom))]
+const PORTION: usize = 64;
+#[cfg(rt_loom)]
+const PORTION: usize = 1;
+
+/// How often a walk gives its core away for the sake of those who wait, between two portions.
+#[cfg(not(rt_loom))]
+const MOST_YIELDS: u32 = 100;
+#[cfg(rt_loom)]
+const MOST_YIELDS: u32 = 1;
 
 /// See the module head.
 pub struct LiveTasks {
     list: ShortMutex<List>,
     /// Written under the lock.
     count: AtomicUsize,
+    /// Those that found the lock taken and do not have it yet.
+    waiting: AtomicUsize,
+    walking: Mutex<()>,
 }
 
 struct List {
     first: Option<NonNull<Header>>,
+    /// See the module head, "A walk".
+    cursor: Option<NonNull<Header>>,
     len: usize,
     closed: bool,
 }
@@ -53,19 +77,38 @@ impl LiveTasks {
     pub fn new() -> Self {
         let list = List {
             first: None,
+            cursor: None,
             len: 0,
             closed: false,
         };
         Self {
             list: ShortMutex::new(list),
             count: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
+            walking: Mutex::new(()),
         }
+    }
+
+    #[inline]
+    fn lock(&self) -> ShortGuard<'_, List> {
+        match self.list.try_lock() {
+            Some(list) => list,
+            None => self.lock_slow(),
+        }
+    }
+
+    #[cold]
+    fn lock_slow(&self) -> ShortGuard<'_, List> {
+        self.waiting.fetch_add(1, Relaxed);
+        let list = self.list.lock();
+        self.waiting.fetch_sub(1, Relaxed);
+        list
     }
 
     /// Takes a new task in. `Err`: the list is closed, and the task is nobody's.
     #[inline]
     pub fn insert(&self, task: TaskRef) -> Result<(), TaskRef> {
-        let mut list = self.list.lock();
+        let mut list = self.lock();
         if list.closed {
             drop(list);
             // Relaxed: read by `remove`, which the queue that hands the task on orders after this.
@@ -95,8 +138,12 @@ impl LiveTasks {
         if task.list_key.load(Relaxed) == NOWHERE {
             return false;
         }
-        let mut list = self.list.lock();
-        let links = set_links(NonNull::from(task), Links::default());
+        let mut list = self.lock();
+        let task = NonNull::from(task);
+        let links = set_links(task, Links::default());
+        if list.cursor == Some(task) {
+            list.cursor = links.next;
+        }
         match links.previous {
             Some(previous) => change_links(previous, |other| other.next = links.next),
             None => list.first = links.next,
@@ -111,15 +158,57 @@ impl LiveTasks {
 
     /// Closes the list and hands out its tasks, which stay in the list until they are over.
     pub fn close(&self) -> Vec<TaskRef> {
-        let mut list = self.list.lock();
-        list.closed = true;
-        list.tasks()
+        self.all(true)
     }
 
     /// Every live task.
     #[must_use]
     pub fn snapshot(&self) -> Vec<TaskRef> {
-        self.list.lock().tasks()
+        self.all(false)
+    }
+
+    /// The numbers of all live tasks. For models.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn ids(&self) -> Vec<Id> {
+        let tasks = self.snapshot();
+        tasks.iter().map(|task| task.header().id).collect()
+    }
+
+    fn all(&self, close: bool) -> Vec<TaskRef> {
+        let mut tasks = Vec::with_capacity(self.len());
+        self.walk(close, |portion| tasks.append(portion));
+        tasks
+    }
+
+    /// Hands out the tasks in portions, with the list unlocked. `f` calls no foreign code, and drops no task.
+    fn walk(&self, close: bool, mut f: impl FnMut(&mut Vec<TaskRef>)) {
+        let _one = self.walking.lock();
+        // Memory is not asked for under the lock either.
+        let mut portion = Vec::with_capacity(PORTION);
+        let mut list = self.lock();
+        list.closed |= close;
+        list.cursor = list.first;
+        loop {
+            list.copy_portion(&mut portion);
+            let more = list.cursor.is_some();
+            drop(list);
+            f(&mut portion);
+            if !more {
+                return;
+            }
+            self.give_way();
+            list = self.lock();
+        }
+    }
+
+    fn give_way(&self) {
+        for _ in 0..MOST_YIELDS {
+            if self.waiting.load(Relaxed) == 0 {
+                return;
+            }
+            thread::yield_now();
+        }
     }
 
     /// How many there are.
@@ -136,16 +225,14 @@ impl LiveTasks {
 }
 
 impl List {
-    fn tasks(&self) -> Vec<TaskRef> {
-        let mut tasks = Vec::with_capacity(self.len);
-        let mut next = self.first;
-        while let Some(task) = next {
+    fn copy_portion(&mut self, to: &mut Vec<TaskRef>) {
+        for _ in 0..PORTION {
+            let Some(task) = self.cursor else { return };
             // SAFETY: the list's own reference keeps the task alive while we hold the lock.
             let listed = unsafe { TaskRef::borrow(task) };
-            tasks.push(TaskRef::clone(&listed));
-            next = change_links(task, |links| links.next);
+            to.push(TaskRef::clone(&listed));
+            self.cursor = change_links(task, |links| links.next);
         }
-        tasks
     }
 }
 
@@ -178,3 +265,6 @@ impl fmt::Debug for LiveTasks {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(rt_loom)))]
+mod tests;

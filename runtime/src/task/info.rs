@@ -1,8 +1,9 @@
 //! `all_tasks`: a look at the tasks that are alive, for people and for tools.
 //!
 //! # What it costs
-//! The live lists are copied one after the other, each under its lock; nothing is polled and no task is held up. What a
-//! task does is read with relaxed loads: a picture for diagnosis, in which tasks may be a moment apart.
+//! The live lists are copied one after the other, each in portions, so that nobody waits long for its lock; nothing is
+//! polled and no task is held up. What a task does is read with relaxed loads: a picture for diagnosis, in which tasks may be
+//! a moment apart.
 
 use std::fmt;
 use std::panic::Location;
