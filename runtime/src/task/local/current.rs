@@ -28,7 +28,7 @@ impl Current {
 /// How a set came to be current.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum How {
-    /// Somebody said so ([`LocalSet::enter`]).
+    /// Somebody said so (`LocalSet::enter`).
     Entered,
     /// It is polled.
     Polled,
@@ -49,7 +49,7 @@ pub(super) fn is_held_up() -> bool {
     CURRENT.try_with(|current| current.borrow().how) == Ok(How::HeldUp)
 }
 
-/// Makes the set that was current before current again, when dropped. Made by [`LocalSet::enter`].
+/// Makes the set that was current before current again, when dropped. Made by [`LocalSet::enter`](super::LocalSet::enter).
 #[must_use = "the set is current only while the guard lives"]
 pub struct LocalEnterGuard {
     before: Current,
