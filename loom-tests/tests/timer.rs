@@ -175,7 +175,7 @@ impl Bed {
 
     /// An owner that has gone to sleep like this does not sleep past `ms`.
     fn assert_wakes_by(&self, ms: u64, (until, before): (std::time::Instant, usize)) {
-        let tick = Duration::from_nanos(1 << 17);
+        let tick = Duration::from_nanos(1 << 18);
         assert!(
             until <= self.at(ms).into_std() + tick || self.unparked.load(SeqCst) > before,
             "sleeps past the deadline"
@@ -183,7 +183,8 @@ impl Bed {
     }
 }
 
-/// The first poll puts the timer in while the owner fires: it is ready, or is woken on this turn or the next.
+/// The first poll puts the timer in while the owner fires: it is ready, or is woken on this turn or the next. It may be
+/// both, if it fires before the poll looks what has become of it.
 #[test]
 fn insert_against_fire() {
     model(3, |first| {
@@ -191,7 +192,10 @@ fn insert_against_fire() {
         let insert = Waiting::new().polling(&bed, 5);
         let ((mut waiting, outcome), fired) = first.race(insert, bed.firing(10));
         let fired = fired + bed.expire(10);
-        assert_eq!(fired, usize::from(outcome == Outcome::Pending));
+        match outcome {
+            Outcome::Pending => assert_eq!(fired, 1),
+            _ => assert!(outcome == Outcome::Ready && fired <= 1),
+        }
         assert_eq!(waiting.probe.wakes(), fired);
         assert_eq!(waiting.poll(&bed.timers, bed.at(5)), Outcome::Ready);
         assert!(bed.timers.is_empty());

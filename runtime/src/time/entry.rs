@@ -1,4 +1,4 @@
-//! What a wheel holds of a timer: a deadline, a waker and two links, in the memory of the future that waits.
+//! What a wheel holds of a timer: a deadline, a waker and its place, in the memory of the future that waits.
 //!
 //! # The word
 //! `word` is the deadline in nanoseconds since the clock's base while the entry lies in a wheel, or one of the values
@@ -20,7 +20,7 @@
 //! # Rules
 //! 1. An entry is put in a wheel only while it is pinned, and its [`Timer`](super::timer::Timer) takes it out before
 //!    the memory goes. So an [`EntryRef`] that is found in a list points to a live entry.
-//! 2. `node` is touched under the lock of the wheel the entry belongs to. An entry that is not Linked belongs to the
+//! 2. `key` is touched under the lock of the wheel the entry belongs to. An entry that is not Linked belongs to the
 //!    waiting side, which hands it over by taking that lock.
 //! 3. The last that a wheel does to an entry is the release store of `FIRED` or `CLOSED`. The waiting side may free or
 //!    reuse the entry without the lock only once it has read one of these (acquire), `IDLE` or `NEVER`. With any other word it
@@ -54,6 +54,8 @@ use rt_sync::primitive::atomic::{
 };
 use rt_sync::primitive::cell::UnsafeCell;
 
+use super::list::Key;
+
 const IDLE: u64 = u64::MAX;
 const FIRING: u64 = u64::MAX - 1;
 const FIRED: u64 = u64::MAX - 2;
@@ -67,17 +69,9 @@ const DEADLINES: u64 = NEVER;
 pub(super) struct Entry {
     word: AtomicU64,
     waker: AtomicWaker,
-    node: UnsafeCell<Node>,
+    key: UnsafeCell<Key>,
     /// The wheel writes to this memory behind the back of a `&mut` to it.
     _pinned: PhantomPinned,
-}
-
-/// Where an entry lies.
-pub(super) struct Node {
-    pub(super) prev: Option<EntryRef>,
-    pub(super) next: Option<EntryRef>,
-    /// Level and slot of the wheel, as [`super::wheel`] counts them.
-    pub(super) slot: u16,
 }
 
 /// What the waiting side sees.
@@ -99,9 +93,8 @@ pub(super) enum End {
     Closed,
 }
 
-// SAFETY: `node` holds addresses of other entries, which are followed under the wheel's lock only (rules 1 and 2).
-unsafe impl Send for Entry {}
-// SAFETY: as above; the other fields are `Sync`, and `register` asks for `&mut` (rule 4).
+// SAFETY: `key` is touched under the wheel's lock only (rule 2); the other fields are `Sync`, and `register` asks for
+// `&mut` (rule 4).
 unsafe impl Sync for Entry {}
 
 impl Entry {
@@ -109,11 +102,7 @@ impl Entry {
         Entry {
             word: AtomicU64::new(IDLE),
             waker: AtomicWaker::new(),
-            node: UnsafeCell::new(Node {
-                prev: None,
-                next: None,
-                slot: 0,
-            }),
+            key: UnsafeCell::new(Key::NONE),
             _pinned: PhantomPinned,
         }
     }
@@ -168,7 +157,7 @@ impl Entry {
     #[inline]
     pub(super) fn set_idle(&self) {
         // Compiles to nothing; a model complains here if the wheel's last access is not ordered before ours (rule 3).
-        self.node.with_mut(|_| ());
+        self.key.with_mut(|_| ());
         self.word.store(IDLE, Relaxed);
     }
 
@@ -215,6 +204,8 @@ impl Entry {
         self.word
             .compare_exchange(deadline, ending, Relaxed, Relaxed)?;
         let waker = self.waker.take();
+        // As in `set_idle`: the wheel's last access.
+        self.key.with_mut(|_| ());
         // Release: pairs with the acquire of `state` and `in_wheel`; all we did comes before the entry is freed.
         self.word.store(ended, Release);
         Ok(waker)
@@ -261,15 +252,17 @@ impl EntryRef {
         deadline
     }
 
-    /// Lends the links for writing.
-    ///
-    /// # Safety
-    /// The caller holds the lock of the wheel (rule 2).
+    /// Notes under which key the wheel has the entry. Under the lock.
     #[inline]
-    pub(super) unsafe fn node<R>(&self, f: impl FnOnce(&mut Node) -> R) -> R {
-        self.get().node.with_mut(|node| {
-            // SAFETY: the lock is held, and `f` is given no way to get at the same node again.
-            f(unsafe { &mut *node })
-        })
+    pub(super) fn set_key(&self, key: Key) {
+        // SAFETY: the caller holds the lock of the wheel (rule 2).
+        self.get().key.with_mut(|place| unsafe { *place = key });
+    }
+
+    /// Under which key the wheel has the entry. Under the lock.
+    #[inline]
+    pub(super) fn key(&self) -> Key {
+        // SAFETY: as in `set_key`.
+        self.get().key.with(|place| unsafe { *place })
     }
 }

@@ -11,7 +11,7 @@
 //! # How it works
 //! Each seat of the runtime (what a worker sits on) has a wheel (`wheel`) behind a lock of its own (`timers`). A future
 //! that waits has its `entry` in its own memory and links it into the wheel of the seat that polls it first (`timer`).
-//! The wheel counts ticks of 131 µs; the scheduler fires what is due once a turn and, before it parks, asks until when
+//! The wheel counts ticks of 262 µs; the scheduler fires what is due once a turn and, before it parks, asks until when
 //! it may sleep. Timers are never early.
 //!
 //! ```text

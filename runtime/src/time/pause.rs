@@ -49,7 +49,7 @@ pub fn resume() {
 
 /// Moves the paused clock of the current runtime on by `duration`, and lets the tasks run whose timers are due then.
 ///
-/// Timers that are due on the way fire in the order of their deadlines, give or take a tick of the wheel (0.13 ms), but
+/// Timers that are due on the way fire in the order of their deadlines, give or take a tick of the wheel (0.26 ms), but
 /// all of them see the clock at its new place. A task that goes to sleep again is not waited for.
 ///
 /// # Panics

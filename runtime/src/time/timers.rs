@@ -5,9 +5,10 @@
 //! sides on other threads that cancel or move a timer. No waker is cloned, woken or dropped while it is held, and it is
 //! given back after every batch of wakers.
 //!
-//! * `next`: a tick before which nothing is due, `NONE` if the wheel is empty. Written under the lock, read by anyone.
+//! * `next`: when `expire` is to be called, in ns; `NONE` if the wheel is empty. A crowd in one tick may have to wait for
+//!   the end of that. Written under the lock, read by anyone.
 //! * `seen`: the last tick that `expire` was told about. A hint, may be old; never ahead of the clock.
-//! * `parked_until`: the tick up to which the owner sleeps, `RUNNING` while it does not. Set by the owner under the
+//! * `parked_until`: until when the owner sleeps, in ns; `RUNNING` while it does not. Set by the owner under the
 //!   lock, cleared by the owner without it, and by whoever unparks the owner under it. Read under the lock.
 //!
 //! # The race
@@ -29,14 +30,14 @@ use rt_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 use rt_sync::primitive::{Arc, Mutex};
 use rt_sync::wake_batch::discard;
 
-use super::clock::Clock;
+use super::clock::{Clock, Reading};
 use super::entry::{End, EntryRef, State};
 use super::wheel::{Progress, Wheel, ns_of_tick, tick_after, tick_before};
 use crate::scheduler::metrics::Buckets;
 
 /// `next`: no timer.
 const NONE: u64 = u64::MAX;
-/// `parked_until`: the owner does not sleep. No tick is earlier, so nobody unparks it.
+/// `parked_until`: the owner does not sleep. Nothing is earlier, so nobody unparks it.
 const RUNNING: u64 = 0;
 
 /// The timers of one seat.
@@ -84,7 +85,7 @@ impl Timers {
     pub fn before_park(&self) -> Option<RealInstant> {
         let wheel = self.wheel.lock();
         let mut next = self.next.load(Relaxed);
-        if next < wheel.lower_bound() {
+        if next <= wheel.lower_bound() {
             // Cancelled or moved back.
             next = wheel.earliest().unwrap_or(NONE);
             self.next.store(next, Relaxed);
@@ -93,7 +94,7 @@ impl Timers {
         let real = if next == NONE || self.clock.is_paused() {
             None
         } else {
-            let at = self.clock.instant(ns_of_tick(next));
+            let at = self.clock.instant(next);
             at.and_then(|at| self.clock.real(at))
         };
         let until = if real.is_some() { next } else { NONE };
@@ -111,9 +112,20 @@ impl Timers {
 
     /// Whether [`expire`](Self::expire) would fire anything at the real time `now`, as far as the owner knows.
     pub(crate) fn is_due(&self, now: RealInstant) -> bool {
-        let reading = self.clock.read(now);
-        // Relaxed: as in `expire`.
-        tick_before(reading.ns) + u64::from(reading.exact) >= self.next.load(Relaxed)
+        self.is_due_by(self.clock.read(now))
+    }
+
+    #[inline]
+    fn is_due_by(&self, reading: Reading) -> bool {
+        // On a paused clock nothing waits for the end of its tick.
+        let by = if reading.exact {
+            ns_of_tick(tick_after(reading.ns))
+        } else {
+            reading.ns
+        };
+        // Relaxed: a timer that is put in from elsewhere right now is seen on the next turn; before parking the lock
+        // is taken.
+        by >= self.next.load(Relaxed)
     }
 
     /// Fires everything that is due at the real time `now`; says how many timers that were.
@@ -122,16 +134,11 @@ impl Timers {
     #[inline]
     pub fn expire(&self, now: RealInstant) -> usize {
         let reading = self.clock.read(now);
-        let tick = tick_before(reading.ns);
-        self.seen.store(tick, Relaxed);
-        // On a paused clock what is due within a tick does not wait for its end.
-        let due = tick + u64::from(reading.exact);
-        // Relaxed: a timer that is put in from elsewhere right now is seen on the next turn; before parking the lock
-        // is taken.
-        if due < self.next.load(Relaxed) {
+        self.seen.store(tick_before(reading.ns), Relaxed);
+        if !self.is_due_by(reading) {
             return 0;
         }
-        self.expire_to(tick, reading.ns, reading.exact.then_some(reading.ns))
+        self.expire_by(reading)
     }
 
     /// How many timers are set.
@@ -144,15 +151,20 @@ impl Timers {
         *self.wheel.lock().lateness()
     }
 
-    fn expire_to(&self, tick: u64, reading: u64, exact: Option<u64>) -> usize {
+    /// For how many entries the wheel has memory, beyond what it always has.
+    #[cfg(test)]
+    pub(super) fn nodes(&self) -> usize {
+        self.wheel.lock().nodes()
+    }
+
+    fn expire_by(&self, reading: Reading) -> usize {
         let mut batch = WakeBatch::new();
         let mut fired = 0;
         loop {
             let mut wheel = self.wheel.lock();
-            wheel.set_reading(reading);
-            let progress = wheel.expire(tick, exact, &mut batch, &mut fired);
+            let progress = wheel.expire(reading.ns, reading.exact, &mut batch, &mut fired);
             let next = match progress {
-                Progress::More => wheel.elapsed(),
+                Progress::More => ns_of_tick(wheel.elapsed()),
                 Progress::Done => wheel.earliest().unwrap_or(NONE),
             };
             self.next.store(next, Relaxed);
@@ -232,11 +244,12 @@ impl Timers {
             return;
         }
         entry.get().set_deadline(deadline);
-        wheel.insert(entry, tick);
-        if tick < self.next.load(Relaxed) {
-            self.next.store(tick, Relaxed);
+        wheel.insert(entry, deadline);
+        if deadline < self.next.load(Relaxed) {
+            self.next.store(deadline, Relaxed);
         }
-        let unpark = tick < self.parked_until.load(Relaxed);
+        // It can wait for the end of its tick.
+        let unpark = ns_of_tick(tick) < self.parked_until.load(Relaxed);
         if unpark {
             // Whoever comes next need not do the same: the owner will look at the wheel again.
             self.parked_until.store(RUNNING, Relaxed);

@@ -1,48 +1,58 @@
 //! A hierarchical wheel: which entries are due at a tick, and when the next one is.
 //!
 //! # How it works
-//! Time counts in ticks of 2^17 ns (131 µs). Level 0 has a slot for each of 64 ticks, a slot of level 1 spans 64 ticks,
+//! Time counts in ticks of 2^18 ns (262 µs). Level 0 has a slot for each of 64 ticks, a slot of level 1 spans 64 ticks,
 //! one of level 2 spans 64², and so on. An entry lies on the level of the highest digit (to base 64) in which its tick
 //! differs from `elapsed`, in the slot that this digit names. So all entries of a level come before all entries of the
 //! levels above it, and a slot number never wraps: the first slot of the lowest level in use holds the earliest.
-//! Putting in and taking out is constant time, and an entry is moved at most once per level before it fires.
+//! Putting in and taking out is constant time, and an entry is moved at most once per level before it fires. What is
+//! moved is its node in [`list`]; the entry itself is touched only when it fires.
 //!
 //! # What it guarantees
 //! `elapsed` never passes the start of a slot that holds entries: they are fired or sorted into lower levels first.
-//! An entry is due when `elapsed` has reached its deadline *rounded up* to a tick, so it is never early.
+//! An entry lies in the slot of its deadline *rounded up* to a tick, and fires when its deadline has passed: never early,
+//! and at the latest when its tick is over.
 //!
 //! # Eight levels
 //! give 48 bits of ticks, which is more than there are in a `u64` of nanoseconds. So no deadline lies beyond the top
 //! level, and there is nothing to clamp: two more levels (2 KiB a seat) are cheaper than a case that comes up once in
-//! 104 days and that no user ever tests.
+//! 208 days and that no user ever tests.
 //!
 //! # The tick
-//! A finer one means more wake-ups for the same number of timers; a coarser one is later. With 131 µs a timer is 65 µs
-//! late on average, and 100,000 timers spread over a second are fired in 7,600 turns.
+//! It is how long a crowd waits, so that it is woken for together; a few have a wake-up each, at their very deadlines. Who
+//! is awake fires everything that is due by the clock, whatever the tick. So in a crowd a timer is half a tick late on
+//! average, and 100,000 timers that are spread over a second are fired in 3,800 turns. With half the tick and all of it
+//! rounded up they were as late, since a sleeper wakes up some 60 µs after its tick, and took twice the turns.
 //!
 //! # Stale places
 //! A deadline that was moved back (see [`super::entry`]) leaves its entry in a slot that comes too early. Everything
-//! here takes the slot as a lower bound and the deadline in the entry as the truth.
+//! here takes the slot, and the deadline in the node, as a lower bound and the deadline in the entry as the truth.
 
 use rt_sync::WakeBatch;
 
 use super::entry::{End, EntryRef};
-use super::list::List;
+use super::list::{self, Key, Lists};
 use crate::scheduler::metrics::Buckets;
 
 /// Nanoseconds of a tick, as a power of two.
-const TICK_BITS: u32 = 17;
+const TICK_BITS: u32 = 18;
 /// Slots of a level, as a power of two.
 const SLOT_BITS: u32 = 6;
 const SLOTS: usize = 1 << SLOT_BITS;
 const LEVELS: usize = 8;
+const _: () = assert!(LEVELS * SLOTS == list::SLOTS as usize);
 
-/// How many entries are sorted into lower levels before the lock is given back: some 10 µs.
-const MOVES: usize = 256;
+/// How many entries are sorted into lower levels, or looked at, before the lock is given back: some 10 to 100 µs, by how
+/// far away their nodes lie.
+const MOVES: usize = 512;
 
 /// How many entries of the first slot are looked at to find the earliest. Without that a single timer would wake its
 /// worker once for each level on the way down; with more of them the worker has something to do then anyway.
 const LOOK: usize = 32;
+
+/// How many entries of one tick have a wake-up each, at their very deadlines. If there are more of them, all wait for the
+/// end of the tick. With two there are as many wake-ups at most as with a tick of half the length.
+const FEW: usize = 2;
 
 /// The tick by which a deadline has passed.
 #[inline]
@@ -59,6 +69,9 @@ pub(super) const fn tick_before(ns: u64) -> u64 {
 /// When a tick is.
 #[inline]
 pub(super) const fn ns_of_tick(tick: u64) -> u64 {
+    if tick > u64::MAX >> TICK_BITS {
+        return u64::MAX;
+    }
     tick << TICK_BITS
 }
 
@@ -95,7 +108,7 @@ pub(super) struct Wheel {
     levels: u8,
     /// Which slots hold entries, by level.
     occupied: [u64; LEVELS],
-    slots: [List; LEVELS * SLOTS],
+    lists: Lists,
     /// A slot of level 1 or higher whose start is `elapsed` and which is being sorted into lower levels.
     sorting: Option<u16>,
     closed: bool,
@@ -113,7 +126,7 @@ impl Wheel {
             elapsed: 0,
             levels: 0,
             occupied: [0; LEVELS],
-            slots: [List::EMPTY; LEVELS * SLOTS],
+            lists: Lists::new(),
             sorting: None,
             closed: false,
             len: 0,
@@ -137,10 +150,10 @@ impl Wheel {
         self.len
     }
 
-    /// Before [`expire`](Self::expire): what the clock says, so that it is known how late an entry fires.
-    #[inline]
-    pub(super) fn set_reading(&mut self, ns: u64) {
-        self.reading = ns;
+    /// For how many entries there is memory.
+    #[cfg(test)]
+    pub(super) fn nodes(&self) -> usize {
+        self.lists.nodes()
     }
 
     /// By how much entries fired late.
@@ -153,26 +166,36 @@ impl Wheel {
         self.elapsed
     }
 
-    /// Puts an entry in whose deadline rounds up to `tick`, which lies after `elapsed`.
+    /// Puts an entry in that has this deadline, whose tick lies after `elapsed`.
     #[inline]
-    pub(super) fn insert(&mut self, entry: EntryRef, tick: u64) {
-        debug_assert!(tick > self.elapsed);
+    pub(super) fn insert(&mut self, entry: EntryRef, deadline: u64) {
         self.len += 1;
-        let slot = self.place(tick);
-        let level = level_of(slot);
-        self.slots[usize::from(slot)].push_back(entry, slot);
-        self.occupied[level] |= 1 << digit_of(slot);
-        self.levels |= 1 << level;
+        let key = self.lists.add(entry, deadline);
+        entry.set_key(key);
+        self.link(key, tick_after(deadline));
     }
 
     /// Takes an entry out that is in this wheel.
     #[inline]
     pub(super) fn remove(&mut self, entry: EntryRef) {
-        self.len -= 1;
-        let slot = List::slot_of(entry);
-        let list = &mut self.slots[usize::from(slot)];
-        list.unlink(entry);
-        if list.is_empty() {
+        let key = entry.key();
+        self.unlink(key);
+        self.release(key);
+    }
+
+    #[inline(always)]
+    fn link(&mut self, key: Key, tick: u64) {
+        debug_assert!(tick > self.elapsed);
+        let slot = self.place(tick);
+        let level = level_of(slot);
+        self.lists.push_back(slot, key);
+        self.occupied[level] |= 1 << digit_of(slot);
+        self.levels |= 1 << level;
+    }
+
+    #[inline(always)]
+    fn unlink(&mut self, key: Key) {
+        if let Some(slot) = self.lists.unlink(key) {
             let level = level_of(slot);
             self.occupied[level] &= !(1 << digit_of(slot));
             if self.occupied[level] == 0 {
@@ -181,6 +204,16 @@ impl Wheel {
             if self.sorting == Some(slot) {
                 self.sorting = None;
             }
+        }
+    }
+
+    /// The entry of a node that is not linked any more has left the wheel.
+    #[inline]
+    fn release(&mut self, key: Key) {
+        self.len -= 1;
+        self.lists.free(key);
+        if self.len == 0 {
+            self.lists.trim();
         }
     }
 
@@ -196,79 +229,80 @@ impl Wheel {
         }
     }
 
-    /// Fires what is due at tick `now`; with `exact`, also what is due by these nanoseconds, which lie within the tick.
+    /// Fires what is due by the clock's `reading`, in ns. In a tick that is not over it looks at [`MOVES`] entries, or at
+    /// `all`.
     ///
     /// Wakers go to `batch`, `fired` is counted up. Holds out for a bounded time only: see [`Progress`].
     pub(super) fn expire(
         &mut self,
-        now: u64,
-        exact: Option<u64>,
+        reading: u64,
+        all: bool,
         batch: &mut WakeBatch,
         fired: &mut usize,
     ) -> Progress {
+        self.reading = reading;
+        let now = tick_before(reading);
         let mut moves = 0;
         while let Some(first) = self.first().filter(|first| first.start <= now) {
             self.elapsed = self.elapsed.max(first.start);
             if level_of(first.slot) > 0 {
                 self.sorting = Some(first.slot);
             }
-            while let Some(entry) = self.slots[usize::from(first.slot)].front() {
+            while let Some(key) = self.lists.front(first.slot) {
                 if batch.is_full() || moves == MOVES {
                     return Progress::More;
                 }
                 moves += 1;
-                self.remove(entry);
-                let elapsed = self.elapsed;
-                self.settle(entry, |ns| tick_after(ns) <= elapsed, batch, fired);
+                self.unlink(key);
+                self.settle(key, ns_of_tick(self.elapsed), batch, fired);
             }
         }
         self.elapsed = self.elapsed.max(now);
 
         // All that is left lies after `now`. What is due within the tick lies in the slot that starts with the next
         // one, since a deadline has one place.
-        if let Some(ns) = exact
-            && let Some(first) = self.first()
+        if let Some(first) = self.first()
             && first.start == now + 1
         {
-            let mut next = self.slots[usize::from(first.slot)].front();
-            while let Some(entry) = next {
-                next = List::after(entry);
-                if entry.deadline() <= ns {
+            let most = if all { usize::MAX } else { MOVES };
+            let mut next = self.lists.front(first.slot);
+            let mut looked = 0;
+            while let Some(key) = next.filter(|_| looked < most) {
+                looked += 1;
+                next = self.lists.after(key);
+                if self.lists.deadline(key) <= reading {
                     if batch.is_full() {
                         return Progress::More;
                     }
-                    self.remove(entry);
-                    self.settle(entry, |deadline| deadline <= ns, batch, fired);
+                    self.unlink(key);
+                    self.settle(key, reading, batch, fired);
                 }
             }
         }
         Progress::Done
     }
 
-    /// Fires an entry that was just taken out, or puts it back if its deadline says so.
+    /// Fires the entry of a node that was just unlinked, or puts it back if its deadline is later than `due`.
     #[inline]
-    fn settle(
-        &mut self,
-        entry: EntryRef,
-        due: impl Fn(u64) -> bool,
-        batch: &mut WakeBatch,
-        fired: &mut usize,
-    ) {
-        let mut deadline = entry.deadline();
-        while due(deadline) {
-            match entry.get().finish(deadline, End::Fired) {
+    fn settle(&mut self, key: Key, due: u64, batch: &mut WakeBatch, fired: &mut usize) {
+        let mut deadline = self.lists.deadline(key);
+        while deadline <= due {
+            match self.lists.entry(key).get().finish(deadline, End::Fired) {
                 Ok(waker) => {
                     *fired += 1;
                     self.lateness.add(self.reading.saturating_sub(deadline));
                     if let Some(waker) = waker {
                         batch.push(waker);
                     }
-                    return;
+                    return self.release(key);
                 }
-                Err(moved) => deadline = moved,
+                Err(moved) => {
+                    deadline = moved;
+                    self.lists.set_deadline(key, moved);
+                }
             }
         }
-        self.insert(entry, tick_after(deadline));
+        self.link(key, tick_after(deadline));
     }
 
     /// Takes entries out and ends them as closed, until the batch is full or the wheel is empty. From the first call on
@@ -276,11 +310,13 @@ impl Wheel {
     pub(super) fn close(&mut self, batch: &mut WakeBatch) -> Progress {
         self.closed = true;
         while let Some(first) = self.first() {
-            while let Some(entry) = self.slots[usize::from(first.slot)].front() {
+            while let Some(key) = self.lists.front(first.slot) {
                 if batch.is_full() {
                     return Progress::More;
                 }
-                self.remove(entry);
+                let entry = self.lists.entry(key);
+                self.unlink(key);
+                self.release(key);
                 let mut deadline = entry.deadline();
                 loop {
                     match entry.get().finish(deadline, End::Closed) {
@@ -294,29 +330,31 @@ impl Wheel {
         Progress::Done
     }
 
-    /// A tick by which [`expire`](Self::expire) must be called; nothing is due before it. Mostly it is that of the
-    /// earliest deadline.
+    /// When [`expire`](Self::expire) is to be called, in ns; nothing has to fire before. Mostly it is the earliest
+    /// deadline, but for a crowd in one tick the end of that.
     pub(super) fn earliest(&self) -> Option<u64> {
         let first = self.first()?;
+        let start = ns_of_tick(first.start);
+        if self.sorting.is_some() {
+            return Some(start);
+        }
         let level = level_of(first.slot);
-        if level == 0 || self.sorting.is_some() {
-            return Some(first.start);
+        let most = if level == 0 { FEW } else { LOOK };
+        if self.lists.iter(first.slot).nth(most).is_some() {
+            return Some(start);
         }
-        // What comes after this slot starts no earlier than here.
-        let mut earliest = first.start + (1 << (SLOT_BITS * level as u32));
-        for (n, entry) in self.slots[usize::from(first.slot)].iter().enumerate() {
-            if n == LOOK {
-                return Some(first.start);
-            }
-            earliest = earliest.min(tick_after(entry.deadline()));
-        }
-        Some(earliest)
+        // What comes after this slot need not fire earlier than here.
+        let after = ns_of_tick(first.start + (1 << (SLOT_BITS * level as u32)));
+        let deadlines = self.lists.iter(first.slot);
+        let deadlines = deadlines.map(|key| self.lists.entry(key).deadline());
+        Some(deadlines.fold(after, u64::min))
     }
 
-    /// A tick before which nothing is due, from the bitmaps alone.
+    /// When something is due at the earliest, in ns, from the bitmaps alone.
     #[inline]
     pub(super) fn lower_bound(&self) -> u64 {
-        self.first().map_or(u64::MAX, |first| first.start)
+        self.first()
+            .map_or(u64::MAX, |first| ns_of_tick(first.start.saturating_sub(1)))
     }
 
     /// The earliest deadline, to the nanosecond. Puts entries that lie too early where they belong.
@@ -324,14 +362,15 @@ impl Wheel {
         loop {
             let first = self.first()?;
             let mut earliest = None;
-            let mut next = self.slots[usize::from(first.slot)].front();
-            while let Some(entry) = next {
-                next = List::after(entry);
-                let deadline = entry.deadline();
+            let mut next = self.lists.front(first.slot);
+            while let Some(key) = next {
+                next = self.lists.after(key);
+                let deadline = self.lists.entry(key).deadline();
                 let tick = tick_after(deadline);
                 if tick > self.elapsed && self.place(tick) != first.slot {
-                    self.remove(entry);
-                    self.insert(entry, tick);
+                    self.unlink(key);
+                    self.lists.set_deadline(key, deadline);
+                    self.link(key, tick);
                 } else {
                     earliest = Some(earliest.map_or(deadline, |ns: u64| ns.min(deadline)));
                 }
