@@ -95,15 +95,13 @@ fn is_alone(shared: &Shared) -> bool {
 }
 
 fn report(shared: &Shared) {
-    let mut tasks = Vec::new();
-    shared.each_live_list(|list| {
-        tasks.extend(
-            list.snapshot()
-                .iter()
-                .filter(|task| task.header().activity() == Activity::Waiting)
-                .map(|task| ReportedTask::of(task.header())),
-        );
-    });
+    let mut tasks: Vec<_> = shared
+        .live_tasks()
+        .iter()
+        .map(|(_, task)| task.header())
+        .filter(|task| task.activity() == Activity::Waiting)
+        .map(ReportedTask::of)
+        .collect();
     let others = match tasks.len() {
         0 => String::new(),
         1 => "; one task waits".to_owned(),

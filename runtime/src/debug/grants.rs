@@ -44,16 +44,14 @@ enum Owner {
 /// Whose waker has this data pointer.
 fn owner(shared: &Shared, waker: usize) -> Owner {
     let mut found = Owner::Unknown;
-    shared.each_live_list(|list| {
-        for task in list.snapshot() {
-            if std::ptr::from_ref(task.header()).addr() == waker {
-                found = match task.header().activity() {
-                    Activity::Waiting => Owner::Waits(ReportedTask::of(task.header())),
-                    _ => Owner::Busy,
-                };
-            }
+    for (_, task) in shared.live_tasks() {
+        if std::ptr::from_ref(task.header()).addr() == waker {
+            found = match task.header().activity() {
+                Activity::Waiting => Owner::Waits(ReportedTask::of(task.header())),
+                _ => Owner::Busy,
+            };
         }
-    });
+    }
     for seat in shared.seats.snapshot().iter() {
         if std::sync::Arc::as_ptr(&seat.root).addr() == waker {
             found = match seat.note.root() {

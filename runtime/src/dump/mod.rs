@@ -95,17 +95,11 @@ pub fn dump() -> Dump {
 impl Dump {
     pub(crate) fn of(shared: &Shared) -> Self {
         let seats = shared.seats.snapshot();
-        let mut infos = Vec::new();
-        for seat in seats.iter() {
-            for list in [&seat.live, &seat.inbox.live] {
-                infos.extend(
-                    list.snapshot()
-                        .into_iter()
-                        .map(|task| (seat.index, TaskInfo::new(task))),
-                );
-            }
-        }
-        infos.retain(|(_, task)| task.activity() != Activity::Over);
+        let tasks = shared.live_tasks().into_iter();
+        let infos: Vec<_> = tasks
+            .map(|(seat, task)| (seat, TaskInfo::new(task)))
+            .filter(|(_, task)| task.activity() != Activity::Over)
+            .collect();
         let now = Instant::now();
         let mut tasks: Vec<_> = infos
             .iter()

@@ -4,7 +4,6 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::live::LiveTasks;
 use super::{Seat, Shared, shutdown};
 use crate::context::{self, Place};
 use crate::runtime::panics;
@@ -191,12 +190,15 @@ impl Shared {
         }
     }
 
-    /// The live tasks of every seat.
-    pub(crate) fn each_live_list(&self, mut f: impl FnMut(&LiveTasks)) {
+    /// The live tasks of every seat, each with the index of the seat.
+    pub(crate) fn live_tasks(&self) -> Vec<(usize, TaskRef)> {
+        let mut tasks = Vec::new();
         for seat in self.seats.snapshot().iter() {
-            f(&seat.live);
-            f(&seat.inbox.live);
+            for list in [&seat.live, &seat.inbox.live] {
+                tasks.extend(list.snapshot().into_iter().map(|task| (seat.index, task)));
+            }
         }
+        tasks
     }
 
     /// The seat under this thread, if it is one of this runtime; or the first. `None` after the runtime's end.

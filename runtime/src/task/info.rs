@@ -191,13 +191,12 @@ impl fmt::Debug for TaskInfo {
 #[track_caller]
 pub fn all_tasks() -> Vec<TaskInfo> {
     let handle = Handle::current();
-    let mut tasks = Vec::new();
-    handle.shared.each_live_list(|list| {
-        tasks.extend(list.snapshot().into_iter().map(TaskInfo::new));
-    });
-    tasks.extend(local::live_here().into_iter().map(TaskInfo::new));
-    tasks.retain(|task| task.activity != Activity::Over);
+    let tasks = handle.shared.live_tasks().into_iter().map(|(_, task)| task);
     tasks
+        .chain(local::live_here())
+        .map(TaskInfo::new)
+        .filter(|task| task.activity != Activity::Over)
+        .collect()
 }
 
 /// The task that runs on this thread: asyncio's `current_task`.
