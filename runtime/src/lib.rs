@@ -36,6 +36,7 @@ pub mod signal;
 pub mod task;
 pub mod time;
 pub mod trace;
+mod unpoisoned;
 
 /// Sockets, pipes and name look-up.
 pub mod net {

@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::panic::Location;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::task::Header;
+use crate::unpoisoned::lock;
 
 /// A closure that still ran when [`Pool::shutdown`](super::Pool::shutdown) gave up waiting for it.
 #[derive(Debug, Clone)]
@@ -87,8 +88,4 @@ impl Desks {
         running.sort_by_key(|running| std::cmp::Reverse(running.age));
         running
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

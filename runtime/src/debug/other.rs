@@ -6,7 +6,7 @@
 
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use rt_io::context::Notice;
 use rt_sync::wait::WaitSlot;
@@ -15,6 +15,7 @@ use super::report::{Report, ReportKind, ReportedTask};
 use crate::context;
 use crate::scheduler::Shared;
 use crate::time::Timers;
+use crate::unpoisoned::lock;
 
 /// Whether any runtime of the process was in debug mode.
 static CHECKED: AtomicBool = AtomicBool::new(false);
@@ -24,7 +25,7 @@ static RUNTIMES: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 
 /// A runtime in debug mode begins.
 pub(super) fn start(shared: &Arc<Shared>) {
-    let mut runtimes = RUNTIMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut runtimes = lock(&RUNTIMES);
     runtimes.retain(|runtime| runtime.strong_count() > 0);
     runtimes.push(Arc::downgrade(shared));
     drop(runtimes);
@@ -78,7 +79,7 @@ pub(crate) fn check_timer(owner: &Timers, site: &'static Location<'static>) {
         return;
     }
     let runtimes: Vec<_> = {
-        let runtimes = RUNTIMES.lock().unwrap_or_else(PoisonError::into_inner);
+        let runtimes = lock(&RUNTIMES);
         runtimes.iter().filter_map(Weak::upgrade).collect()
     };
     // The lock is free by now: one of these may be the last reference to its runtime.

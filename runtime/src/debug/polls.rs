@@ -33,6 +33,7 @@ use super::sink::{Admitted, Sink};
 use super::{reporter, stack as own_stack};
 use crate::scheduler::{Seat, Shared};
 use crate::task::{Id, Runnable, TaskRef};
+use crate::unpoisoned::lock;
 
 /// The poll that the sitter of a seat is in.
 pub(crate) struct Note {
@@ -88,7 +89,7 @@ impl Note {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Polled>> {
-        self.polled.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.polled)
     }
 
     fn begin(&self, subject: Subject, watched: bool) -> u64 {
@@ -161,12 +162,12 @@ impl Note {
 
     /// The root future on this seat, for reports.
     pub(super) fn root(&self) -> Option<&'static Location<'static>> {
-        *self.root.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.root)
     }
 
     /// A guest sits down with its root future, or leaves.
     pub(crate) fn set_root(&self, site: Option<&'static Location<'static>>) {
-        *self.root.lock().unwrap_or_else(PoisonError::into_inner) = site;
+        *lock(&self.root) = site;
     }
 }
 

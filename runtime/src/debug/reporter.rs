@@ -20,6 +20,8 @@ use rt_sync::wake_batch::discard;
 
 use super::sink::Sink;
 
+use crate::unpoisoned::lock;
+
 const MOST: usize = 64;
 
 /// A report that takes time to make.
@@ -53,7 +55,7 @@ thread_local! {
 
 impl Queue {
     fn lock() -> MutexGuard<'static, Queue> {
-        QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&QUEUE)
     }
 
     fn of<'a>(&'a self, sink: &Sink) -> impl Iterator<Item = &'a Arc<dyn Job>> {

@@ -13,12 +13,14 @@ use std::fmt;
 use std::mem;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rt_sync::wake_batch::discard;
 
 use super::report::{Report, ReportKind};
+
+use crate::unpoisoned::lock;
 
 /// Reports of one kind and place in a [`WINDOW`]: enough to see that it is no single case.
 const BURST: u32 = 10;
@@ -66,7 +68,7 @@ impl Sink {
     ) -> Option<Admitted> {
         let now = Instant::now();
         let key = (kind, site.map_or(0, |site| ptr::from_ref(site).addr()));
-        let mut sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sites = lock(&self.sites);
         if sites.len() >= SITES && !sites.contains_key(&key) {
             let oldest = sites.iter().min_by_key(|(_, site)| site.since);
             if let Some(oldest) = oldest.map(|(key, _)| *key) {

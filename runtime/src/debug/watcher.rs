@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::{deadlock, grants, polls, stuck_pool};
 use crate::scheduler::Shared;
+use crate::unpoisoned::lock;
 
 /// Between two looks, if nothing asks for more: what is looked for lasts a second or for ever.
 const TICK: Duration = Duration::from_millis(100);
@@ -21,7 +22,7 @@ pub(super) struct Bed(Arc<(Mutex<bool>, Condvar)>);
 impl Bed {
     pub(super) fn close(&self) {
         let (closed, condvar) = &*self.0;
-        *closed.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *lock(closed) = true;
         condvar.notify_all();
     }
 }
@@ -60,7 +61,7 @@ fn watch(shared: &Weak<Shared>, closed: &Mutex<bool>, condvar: &Condvar, tick: D
     let mut deadlock = deadlock::Look::default();
     let mut stuck_pool = stuck_pool::Look::default();
     loop {
-        let guard = closed.lock().unwrap_or_else(PoisonError::into_inner);
+        let guard = lock(closed);
         let (guard, _) = condvar
             .wait_timeout_while(guard, tick, |closed| !*closed)
             .unwrap_or_else(PoisonError::into_inner);

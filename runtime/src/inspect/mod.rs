@@ -17,10 +17,11 @@ mod server;
 pub mod wire;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use self::server::Server;
 use crate::scheduler::Shared;
+use crate::unpoisoned::lock;
 
 static STATE: Mutex<State> = Mutex::new(State {
     runtimes: Vec::new(),
@@ -33,7 +34,7 @@ struct State {
 }
 
 fn state() -> MutexGuard<'static, State> {
-    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&STATE)
 }
 
 /// A runtime was built. Without a socket it works as well, and there is nobody to tell.

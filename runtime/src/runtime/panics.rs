@@ -12,6 +12,7 @@ use crate::debug::ReportKind;
 use crate::scheduler::Shared;
 use crate::scheduler::shutdown;
 use crate::task::{Meta, PanicReport};
+use crate::unpoisoned::lock;
 
 /// How long a handle may be kept before the panic of its task is reported all the same.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
@@ -110,10 +111,7 @@ pub(crate) struct Unretrieved(std::sync::Mutex<Vec<Weak<PanicReport>>>);
 
 impl Unretrieved {
     fn add(&self, report: &Arc<PanicReport>) {
-        let mut list = self
-            .0
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut list = lock(&self.0);
         // The error holds the report; once it is gone somebody has dealt with it.
         list.retain(|report| report.strong_count() > 0);
         list.push(Arc::downgrade(report));
@@ -121,12 +119,7 @@ impl Unretrieved {
 
     /// At shutdown.
     pub(crate) fn report_all(&self, shared: &Arc<Shared>) {
-        let list = std::mem::take(
-            &mut *self
-                .0
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner),
-        );
+        let list = std::mem::take(&mut *lock(&self.0));
         for report in list.iter().filter_map(Weak::upgrade) {
             unhandled(shared, &report);
         }

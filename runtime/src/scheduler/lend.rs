@@ -27,6 +27,7 @@ use super::worker::{Exit, Loop, Root};
 use super::{Core, Seat, Shared};
 use crate::context::{self, Context, Phase, Sitting};
 use crate::time;
+use crate::unpoisoned::lock;
 
 /// How long a spare thread waits for its next seat.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
@@ -65,7 +66,7 @@ impl Spares {
     /// Finds a thread for the seat. `Err`: there is none, and the job comes back.
     pub(super) fn run(&self, job: Job) -> Result<(), Job> {
         let shared = job.seat.shared.clone();
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         if state.closed {
             return Err(job);
         }
@@ -83,13 +84,7 @@ impl Spares {
         match started {
             Ok(()) => Ok(()),
             // Another spare thread may have taken it meanwhile.
-            Err(_) => match self
-                .state
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .jobs
-                .pop_back()
-            {
+            Err(_) => match lock(&self.state).jobs.pop_back() {
                 Some(job) => Err(job),
                 None => Ok(()),
             },
@@ -104,7 +99,7 @@ impl Spares {
     }
 
     fn next_job(&self) -> Option<Job> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         loop {
             if let Some(job) = state.jobs.pop_front() {
                 return Some(job);
@@ -127,10 +122,7 @@ impl Spares {
 
     /// No more seats are lent; waiting threads end.
     pub(super) fn close(&self) {
-        self.state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .closed = true;
+        lock(&self.state).closed = true;
         self.condvar.notify_all();
     }
 }

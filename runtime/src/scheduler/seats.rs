@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::seat::Seat;
 
+use crate::unpoisoned::lock;
+
 /// How long a `block_on` waits for a seat that it has asked back from a stand-in, before it makes a new one: far longer
 /// than a turn, so that only a stand-in that is stuck in a poll costs a seat.
 const RECALL: Duration = Duration::from_millis(10);
@@ -97,7 +99,7 @@ impl Seats {
     }
 
     fn guests(&self) -> MutexGuard<'_, Guests> {
-        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.guests)
     }
 
     /// A guest seat on which nobody sits, if there is one.

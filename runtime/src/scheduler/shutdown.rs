@@ -30,6 +30,7 @@ use crate::context::{self, Context, Phase};
 use crate::debug;
 use crate::task::TaskRef;
 use crate::trace;
+use crate::unpoisoned::lock;
 
 /// How long a worker may take to come out of a poll before its other tasks are dropped on its behalf: what it waits for
 /// may be one of their destructors (pains B4).
@@ -48,22 +49,18 @@ pub(crate) struct Ticket(Arc<Shared>);
 impl Latch {
     /// Before the thread is started.
     pub(super) fn enter(shared: &Arc<Shared>) -> Ticket {
-        *shared
-            .threads
-            .threads
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) += 1;
+        *lock(&shared.threads.threads) += 1;
         Ticket(shared.clone())
     }
 
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
-        *self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.threads)
     }
 
     /// Waits until all are gone. `false`: the deadline passed.
     fn wait(&self, deadline: Instant) -> bool {
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut threads = lock(&self.threads);
         while *threads > 0 {
             let left = deadline.saturating_duration_since(Instant::now());
             if left == Duration::ZERO {
@@ -82,7 +79,7 @@ impl Latch {
 impl Drop for Ticket {
     fn drop(&mut self) {
         let latch = &self.0.threads;
-        *latch.threads.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        *lock(&latch.threads) -= 1;
         latch.condvar.notify_all();
     }
 }

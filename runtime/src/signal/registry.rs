@@ -17,7 +17,7 @@ use std::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{AcqRel, Acquire, Release},
 };
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::Waker;
 use std::thread;
 
@@ -27,6 +27,7 @@ use rt_sync::AtomicWaker;
 
 use super::alternate_stack::{self, Action};
 use crate::debug::tell_without_runtime;
+use crate::unpoisoned::lock;
 
 /// One more than the highest signal number: Linux has 64, others fewer.
 const NUMBERS: usize = 65;
@@ -218,8 +219,4 @@ fn watch(mut from: UnixStream) {
             }
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -25,12 +25,13 @@ use std::io;
 use std::panic::Location;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::scheduler::process_start;
 use crate::task::Header;
+use crate::unpoisoned::lock;
 
 /// Events that a thread keeps.
 const RING: usize = 16_384;
@@ -132,10 +133,6 @@ pub(crate) fn close() {
         // Not through the hook, nor to `tracing`: the file is the process's, and who has set the variable looks here.
         eprintln!("rt: {error}");
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Trace {

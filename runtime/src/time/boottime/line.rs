@@ -15,7 +15,7 @@ use std::sync::atomic::{
     AtomicU64,
     Ordering::{Acquire, Release},
 };
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::Waker;
 use std::time::{Duration, Instant as RealInstant};
 
@@ -25,6 +25,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::time::clock::{Clock, ClockError};
 use crate::time::pause::{check, current_clock};
+use crate::unpoisoned::lock;
 
 /// The boot clock of one runtime whose clock is virtual.
 #[derive(Default)]
@@ -95,7 +96,7 @@ impl Line {
     }
 
     fn sleepers(&self) -> MutexGuard<'_, Sleepers> {
-        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.sleepers)
     }
 }
 
