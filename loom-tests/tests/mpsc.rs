@@ -6,7 +6,8 @@
 //! goes and keeps its slot; with the receiver's waker taken before the last sender is counted off; with `upgrade` not in
 //! one step; with a sender's new waker not kept; with a sender that does not look again, whether the channel was closed,
 //! once its waker is cloned, and a receiver that does not look again at the queue then; without the note that the
-//! receiver has gone.
+//! receiver has gone; with a value that is handed over by a relaxed store; with a receiver that does not look again, under
+//! the lock, whether one was handed over.
 #![cfg(rt_loom)]
 
 use std::pin::pin;

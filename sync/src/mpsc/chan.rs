@@ -1,5 +1,7 @@
 //! What the ends of a channel share, and every change of it. The module head of [`mpsc`](super) has the protocol.
 
+#![expect(unsafe_code, reason = "hands values over to a receiver that waits")]
+
 use std::any::Any;
 use std::panic::{self, RefUnwindSafe, UnwindSafe};
 use std::task::Waker;
@@ -13,6 +15,7 @@ use crate::wait_list::WaitList;
 use crate::wake_batch::{WakeBatch, contain, in_drop, keep_first, resume};
 
 use super::error::TrySendError;
+use super::handoff::Handoff;
 use super::queue::Queue;
 use super::waiters::{Stage, Waiters};
 
@@ -27,6 +30,7 @@ pub(super) const MAX_SLOTS: usize = usize::MAX >> 3;
 #[repr(C)]
 pub(super) struct Chan<T> {
     state: ShortMutex<State<T>>,
+    handoff: Handoff<T>,
     /// How many values were ever pushed (wraps). Written under the lock.
     sent: AtomicUsize,
     /// Written under the lock, once.
@@ -84,6 +88,7 @@ impl<T> Chan<T> {
                 rx_waker: None,
                 waiters: Waiters::new(),
             }),
+            handoff: Handoff::new(),
             sent: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             strong: AtomicUsize::new(1),
@@ -145,20 +150,29 @@ impl<T> Chan<T> {
         }
     }
 
+    #[inline]
+    pub(super) fn handoff(&self) -> &Handoff<T> {
+        &self.handoff
+    }
+
     // Sending.
 
     /// Puts a value in that has its slot, and tells the receiver.
     #[inline(always)]
     pub(super) fn push(&self, mut state: Guard<'_, T>, value: T) {
-        state.queue.push(value);
         // Relaxed: as in `sent`.
         let sent = self.sent.load(Relaxed);
         self.sent.store(sent.wrapping_add(1), Relaxed);
-        let waker = state.rx_waker.take();
+        let Some(waker) = state.rx_waker.take() else {
+            state.queue.push(value);
+            return;
+        };
+        // The receiver waits only if the queue is empty, so no value in there is older.
+        debug_assert!(state.queue.is_empty());
+        // SAFETY: we hold the lock and have just taken the waker.
+        unsafe { self.handoff.put(value) };
         drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        waker.wake();
     }
 
     /// Sends without a slot: for unbounded channels.

@@ -11,7 +11,8 @@
 //! # Shape
 //! Everything that senders change lies under one short lock; a send takes it once. The receiver takes the whole queue
 //! out in one go (`queue.rs`), and then as many values as there were without a lock: what a value costs it is, in a
-//! bounded channel, one read-modify-write that gives the slot back, and in an unbounded one nothing.
+//! bounded channel, one read-modify-write that gives the slot back, and in an unbounded one nothing. A value that wakes the
+//! receiver does not go through the queue (`handoff.rs`).
 //!
 //! # Who may touch what
 //! `State` belongs to who holds the lock, and so do the nodes of waiting senders (`waiters.rs`). What was taken out is
@@ -59,6 +60,7 @@ mod bounded;
 mod chan;
 mod ends;
 pub mod error;
+mod handoff;
 mod permit;
 mod queue;
 mod rx;

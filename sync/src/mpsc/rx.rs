@@ -1,5 +1,7 @@
 //! The receiver's side, of both kinds of channel.
 
+#![expect(unsafe_code, reason = "takes what was handed over to the receiver")]
+
 use std::fmt;
 use std::mem;
 use std::panic::{self, AssertUnwindSafe, Location};
@@ -67,9 +69,19 @@ impl<T> Rx<T> {
     /// Takes the oldest of the values that are here.
     #[inline]
     fn pop(&mut self) -> Option<T> {
-        let value = self.taken.pop()?;
+        // What was taken out is older than what was handed over: one waits only if nothing of the former is left.
+        let value = match self.taken.pop() {
+            Some(value) => value,
+            None => self.handed_over()?,
+        };
         self.note(1);
         Some(value)
+    }
+
+    #[inline]
+    fn handed_over(&mut self) -> Option<T> {
+        // SAFETY: we are the receiver.
+        unsafe { self.chan.handoff().take() }
     }
 
     /// Counts values that were taken out, and gives their slots back.
@@ -90,7 +102,8 @@ impl<T> Rx<T> {
         };
         loop {
             let mut state = self.chan.lock();
-            let found = if self.taken.refill(&mut state.queue) {
+            // One may have been handed over since `pop` looked; it is older than those in the queue.
+            let found = if self.chan.handoff().is_full() || self.taken.refill(&mut state.queue) {
                 Found::Values
             } else if self.chan.is_over(&state) {
                 Found::End
@@ -176,6 +189,11 @@ impl<T> Rx<T> {
                 count += some;
                 continue;
             }
+            if let Some(value) = self.handed_over() {
+                buffer.push(value);
+                count += 1;
+                continue;
+            }
             // Whoever has something need not wait.
             let waker = (count == 0).then(|| cx.waker());
             match self.refill(waker) {
@@ -224,6 +242,7 @@ impl<T> Drop for Rx<T> {
         let mut waker = Some(waker);
         while let Err(payload) = panic::catch_unwind(AssertUnwindSafe(|| {
             drop(waker.take());
+            drop(self.handed_over());
             loop {
                 while let Some(value) = self.taken.pop() {
                     drop(value);
