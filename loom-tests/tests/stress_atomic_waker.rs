@@ -3,28 +3,39 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use std::task::{Poll, Waker};
 use std::thread::{self};
+use std::time::{Duration, Instant};
 
 use rt_loom_tests::stress::{Unpark, block_on_with_new_wakers, limited};
 use rt_sync::AtomicWaker;
 
+/// Many rounds, or as many as fit into half of the time limit: on a machine whose cores are busy otherwise each round takes
+/// some turns of the system's scheduler, 3 ms at worst.
 fn many_wakers_one_waiter(register: fn(&AtomicWaker, &Waker)) {
     const ROUNDS: usize = 20_000;
+    const ENOUGH: Duration = Duration::from_secs(30);
     const WAKERS: usize = 3;
     limited(move || {
         let shared = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0), AtomicWaker::new()));
+        let rounds = Arc::new(AtomicUsize::new(ROUNDS));
         let threads: Vec<_> = (0..WAKERS)
             .map(|_| {
-                let shared = shared.clone();
+                let (shared, rounds) = (shared.clone(), rounds.clone());
                 thread::spawn(move || {
                     let (count, seen, slot) = &*shared;
                     for round in 0..ROUNDS {
+                        if round >= rounds.load(Relaxed) {
+                            break;
+                        }
                         count.fetch_add(1, Relaxed);
                         slot.wake();
                         // Wait until the waiter has seen this round, so that it goes to sleep again and again.
-                        while seen.load(Relaxed) <= round {
+                        while seen.load(Acquire) <= round {
                             thread::yield_now();
                         }
                     }
@@ -32,6 +43,7 @@ fn many_wakers_one_waiter(register: fn(&AtomicWaker, &Waker)) {
             })
             .collect();
         let (count, seen, slot) = &*shared;
+        let began = Instant::now();
         for round in 1..=ROUNDS {
             block_on_with_new_wakers(poll_fn(|cx| {
                 register(slot, cx.waker());
@@ -41,7 +53,15 @@ fn many_wakers_one_waiter(register: fn(&AtomicWaker, &Waker)) {
                     Poll::Pending
                 }
             }));
-            seen.store(round, Relaxed);
+            let is_last = began.elapsed() > ENOUGH;
+            if is_last {
+                rounds.store(round, Relaxed);
+            }
+            // Release: who sees the round over sees also whether it was the last.
+            seen.store(round, Release);
+            if is_last {
+                break;
+            }
         }
         for thread in threads {
             thread.join().unwrap();
