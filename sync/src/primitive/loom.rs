@@ -124,7 +124,8 @@ mod lock {
                 .unwrap_or_else(::std::sync::PoisonError::into_inner)
         }
 
-        /// Waits until notified or until the timeout passed; loom may let it pass at any time.
+        /// Waits until notified. loom lets no time pass: it never times out, and the second value is always `false`. A wait
+        /// that nobody ends is a deadlock of the model, also where the timeout would end it on a real machine.
         pub fn wait_timeout<'a, T>(
             &self,
             guard: MutexGuard<'a, T>,
