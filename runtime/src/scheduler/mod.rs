@@ -36,6 +36,7 @@
 
 pub(crate) mod attendance;
 pub(crate) mod bed;
+mod computing;
 pub(crate) mod driver_lock;
 pub(crate) mod guest;
 mod help;
