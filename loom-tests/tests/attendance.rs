@@ -136,15 +136,17 @@ impl World {
             if found > 0 {
                 continue;
             }
-            let began = self.attendance.begin(sleeper, &self.park, &self.driver, || {
-                self.registration.with_mut(|_| ());
-                self.kernel.change(|state| {
-                    assert_eq!(state.registered, [false; 2], "two attend");
-                    state.registered[sleeper] = true;
-                    state.told[sleeper] = state.sockets > 0;
+            let began = self
+                .attendance
+                .begin(sleeper, &self.park, &self.driver, || {
+                    self.registration.with_mut(|_| ());
+                    self.kernel.change(|state| {
+                        assert_eq!(state.registered, [false; 2], "two attend");
+                        state.registered[sleeper] = true;
+                        state.told[sleeper] = state.sockets > 0;
+                    });
+                    true
                 });
-                true
-            });
             if !self.is_over() {
                 driver.sleep(park, |()| {
                     self.kernel.wait(|state| {

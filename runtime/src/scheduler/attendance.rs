@@ -81,11 +81,7 @@ impl Attendance {
                 return false;
             }
             let registered = register();
-            self.give(if registered {
-                FIRST + sleeper
-            } else {
-                NOBODY
-            });
+            self.give(if registered { FIRST + sleeper } else { NOBODY });
             registered
         });
         began.unwrap_or(false)
