@@ -36,7 +36,6 @@
 
 pub(crate) mod attendance;
 pub(crate) mod bed;
-mod computing;
 pub(crate) mod driver_lock;
 pub(crate) mod guest;
 mod help;

@@ -34,7 +34,6 @@ use rt_io::driver::Woken;
 use rt_sync::wait;
 
 use super::MOST_FROM_SLOT;
-use super::computing::Computing;
 use super::help::{Attended, coarse};
 use super::laps::Laps;
 use super::seat::{Core, Seat};
@@ -108,7 +107,6 @@ pub(super) struct Loop<'a> {
     /// When the last sleep ended.
     pub(super) awake_at: Cell<Option<Instant>>,
     pub(super) laps: Laps,
-    pub(super) computing: Computing,
 }
 
 impl<'a> Loop<'a> {
@@ -126,7 +124,6 @@ impl<'a> Loop<'a> {
             notes_polls: seat.shared.debug.notes_polls() || trace::is_on(),
             awake_at: Cell::new(None),
             laps: Laps::new(seat.turns()),
-            computing: Computing::default(),
         }
     }
 
@@ -165,7 +162,6 @@ impl<'a> Loop<'a> {
         if let Some(exit) = self.interrupted() {
             return Some(exit);
         }
-        let roots = u32::from(root.is_ready());
         if root.turn(self.cx) {
             return Some(Exit::Done);
         }
@@ -176,14 +172,16 @@ impl<'a> Loop<'a> {
         if TIMED {
             self.laps.lap(&self.seat.counters.sampled.dispatch);
         }
-        let Some(turn) = self.run_ready::<TIMED>(roots) else {
+        let Some(turn) = self.run_ready::<TIMED>() else {
             return Some(Exit::Lent);
         };
         if TIMED {
             self.laps.lap(&self.seat.counters.sampled.tasks);
         }
         if turn.full || turn.deferred {
-            self.time_turn(&turn);
+            if !turn.full && self.seat.registrations() > 0 {
+                self.note_time(Instant::now());
+            }
             self.select_now();
         } else if !root.is_ready() {
             self.rest(root);
@@ -253,9 +251,8 @@ impl<'a> Loop<'a> {
         }
     }
 
-    /// Polls ready tasks, after so many polls of the root future: those count too, else one that always wakes itself would
-    /// keep the selector waiting for ever. `None`: a task gave the seat away.
-    fn run_ready<const TIMED: bool>(&mut self, roots: u32) -> Option<Ran> {
+    /// Polls ready tasks. `None`: a task gave the seat away.
+    fn run_ready<const TIMED: bool>(&mut self) -> Option<Ran> {
         let (first, most) =
             self.with_core(|core| (self.first_task(core), self.polls_left(core)))?;
         let (mut polls, mut sampled) = (0, false);
@@ -271,9 +268,8 @@ impl<'a> Loop<'a> {
             }
             polls += 1;
         }
-        self.seat.counters.polls.add(u64::from(polls));
-        polls += roots;
         let full = polls >= most;
+        self.seat.counters.polls.add(u64::from(polls));
         let deferred = self.with_core(|core| {
             core.since_select.set(core.since_select.get() + polls);
             core.since_injector.set(core.since_injector.get() + polls);
@@ -282,18 +278,11 @@ impl<'a> Loop<'a> {
         self.unmeasured += polls;
         self.returned += deferred as u32;
         let deferred = deferred > 0;
-        let mut full_at = None;
         if full {
-            let now = *full_at.insert(Instant::now());
-            self.learn(now);
+            self.learn(Instant::now());
             self.share();
         }
-        Some(Ran {
-            polls,
-            full,
-            full_at,
-            deferred,
-        })
+        Some(Ran { full, deferred })
     }
 
     /// In a turn that is timed: one of its polls is timed alone.
@@ -307,9 +296,7 @@ impl<'a> Loop<'a> {
         self.poll(task);
         // Else the sums are a stand-in's.
         if self.cx.sitting.borrow().is_some() {
-            let took = self.laps.lap(&sums.tasks);
-            sums.polls.add(took);
-            self.computing.polled(took);
+            sums.polls.add(self.laps.lap(&sums.tasks));
         }
     }
 
@@ -492,17 +479,15 @@ impl<'a> Loop<'a> {
                 self.awake();
             };
             self.seat.driver.sleep(&self.seat.wakeup.park, |driver| {
-                self.seat.end_attendance();
                 driver.select_until(deadline, awake, &mut woken)
             })
         } else {
             None
         };
-        let turned = slept.or_else(|| {
+        let turned = slept.unwrap_or_else(|| {
             if sleeps {
                 self.awake();
             }
-            // A helper that has the lock does what this one would.
             self.seat
                 .driver
                 .turn(|driver| driver.select_now(&mut woken))
@@ -520,9 +505,8 @@ impl<'a> Loop<'a> {
         self.woken.set(woken);
         self.seat.counters.selects.add(1);
         match turned {
-            Some(Ok(turn)) => self.seat.counters.events.add(turn.events as u64),
-            Some(Err(error)) => self.seat.shared.debug.selector_failed(&error),
-            None => {}
+            Ok(turn) => self.seat.counters.events.add(turn.events as u64),
+            Err(error) => self.seat.shared.debug.selector_failed(&error),
         }
     }
 
@@ -584,12 +568,9 @@ pub(super) enum Select {
 }
 
 /// What a run of ready tasks left.
-pub(super) struct Ran {
-    pub(super) polls: u32,
+struct Ran {
     /// The limit of polls was reached.
     full: bool,
-    /// When that was.
-    pub(super) full_at: Option<Instant>,
     /// Tasks wait for the next select.
     deferred: bool,
 }
