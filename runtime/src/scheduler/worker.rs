@@ -162,6 +162,7 @@ impl<'a> Loop<'a> {
         if let Some(exit) = self.interrupted() {
             return Some(exit);
         }
+        let roots = u32::from(root.is_ready());
         if root.turn(self.cx) {
             return Some(Exit::Done);
         }
@@ -172,7 +173,7 @@ impl<'a> Loop<'a> {
         if TIMED {
             self.laps.lap(&self.seat.counters.sampled.dispatch);
         }
-        let Some(turn) = self.run_ready::<TIMED>() else {
+        let Some(turn) = self.run_ready::<TIMED>(roots) else {
             return Some(Exit::Lent);
         };
         if TIMED {
@@ -251,8 +252,9 @@ impl<'a> Loop<'a> {
         }
     }
 
-    /// Polls ready tasks. `None`: a task gave the seat away.
-    fn run_ready<const TIMED: bool>(&mut self) -> Option<Ran> {
+    /// Polls ready tasks, after so many polls of the root future: those count too, else one that always wakes itself would
+    /// keep the selector waiting for ever. `None`: a task gave the seat away.
+    fn run_ready<const TIMED: bool>(&mut self, roots: u32) -> Option<Ran> {
         let (first, most) =
             self.with_core(|core| (self.first_task(core), self.polls_left(core)))?;
         let (mut polls, mut sampled) = (0, false);
@@ -268,8 +270,9 @@ impl<'a> Loop<'a> {
             }
             polls += 1;
         }
-        let full = polls >= most;
         self.seat.counters.polls.add(u64::from(polls));
+        polls += roots;
+        let full = polls >= most;
         let deferred = self.with_core(|core| {
             core.since_select.set(core.since_select.get() + polls);
             core.since_injector.set(core.since_injector.get() + polls);

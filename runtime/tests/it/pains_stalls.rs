@@ -85,6 +85,50 @@ fn a3_yielding_tasks_starve_neither_sockets_nor_timers() {
     });
 }
 
+/// The same of a root future that only yields, whether its polls are short or long.
+#[test]
+fn a3_a_yielding_root_future_starves_neither_sockets_nor_tasks() {
+    within_limit(|| {
+        for runtime in [current_thread(), workers(1)] {
+            for poll in [Duration::ZERO, MS / 5] {
+                let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+                let addr = listener.local_addr().unwrap();
+                let done = Arc::new(AtomicBool::new(false));
+                let set = done.clone();
+                let client = thread::spawn(move || {
+                    let mut client = std::net::TcpStream::connect(addr).unwrap();
+                    for _ in 0..20 {
+                        client.write_all(b"x").unwrap();
+                        client.read_exact(&mut [0]).unwrap();
+                    }
+                    set.store(true, SeqCst);
+                });
+                let server = listener.accept().unwrap().0;
+                runtime.block_on(async {
+                    let mut server = TcpStream::from_std(server).unwrap();
+                    let mut echo = Box::pin(async move {
+                        let mut byte = [0];
+                        while server.read_exact(&mut byte).await.is_ok() {
+                            server.write_all(&byte).await.unwrap();
+                        }
+                    });
+                    // Its socket may be registered with the seat of this thread.
+                    let _ = poll_fn(|cx| Poll::Ready(echo.as_mut().poll(cx))).await;
+                    rt::spawn(echo);
+                    while !done.load(SeqCst) {
+                        let end = Instant::now() + poll;
+                        while Instant::now() < end {
+                            std::hint::spin_loop();
+                        }
+                        yield_now().await;
+                    }
+                });
+                client.join().unwrap();
+            }
+        }
+    });
+}
+
 /// An event and a task that it spawns, on a worker that nothing else would wake.
 #[test]
 fn a4_work_made_by_an_event_is_done_without_another_wake() {
