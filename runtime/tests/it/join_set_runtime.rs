@@ -162,9 +162,11 @@ fn failures_are_told_apart_by_number() {
         runtime.block_on(async {
             let mut set = JoinSet::new();
             let good = set.spawn(async { 1 }).id();
+            let (release, released) = rt::sync::oneshot::channel();
+            let mut release = Some(release);
             let slow = set
                 .spawn(async {
-                    sleep(Duration::from_millis(5)).await;
+                    released.await.expect("released when all others are over");
                     2
                 })
                 .id();
@@ -177,6 +179,9 @@ fn failures_are_told_apart_by_number() {
                     Ok((id, _)) => seen.push((id, "ok")),
                     Err(error) if error.is_panic() => seen.push((error.id(), "panic")),
                     Err(error) => seen.push((error.id(), "aborted")),
+                }
+                if seen.len() == 3 {
+                    release.take().expect("once").send(()).expect("it waits");
                 }
             }
             assert_eq!(seen.last(), Some(&(slow, "ok")));
