@@ -36,6 +36,29 @@ impl Drop for CountDrop {
     }
 }
 
+/// A task that was polled once, and ends with the next poll; and its waker.
+fn waiting(scheduler: &Scheduler, drops: &StdArc<AtomicUsize>) -> (JoinHandle<()>, Waker) {
+    let stored = StdArc::new(StdMutex::new(None));
+    let (slot, guard) = (stored.clone(), CountDrop(drops.clone()));
+    let handle = scheduler.spawn(async move {
+        let _guard = guard;
+        poll_fn(|cx: &mut Context<'_>| {
+            let mut slot = slot.lock().unwrap();
+            if slot.is_none() {
+                *slot = Some(cx.waker().clone());
+                Poll::Pending
+            } else {
+                Poll::Ready(())
+            }
+        })
+        .await;
+    });
+    scheduler.run();
+    let mut stored = stored.lock().unwrap();
+    let waker = stored.replace(Waker::noop().clone()).expect("polled");
+    (handle, waker)
+}
+
 /// `true`: it ran to its end; `false`: it was told that the runtime closed.
 fn ended_well(handle: JoinHandle<()>) -> bool {
     match pin!(handle).poll(&mut Context::from_waker(Waker::noop())) {
@@ -99,27 +122,7 @@ fn wake_against_claim() {
     check(2, || {
         let scheduler = Scheduler::listed();
         let drops = StdArc::new(AtomicUsize::new(0));
-        let stored = StdArc::new(StdMutex::new(None));
-        let (slot, guard) = (stored.clone(), CountDrop(drops.clone()));
-        let handle = scheduler.spawn(async move {
-            let _guard = guard;
-            poll_fn(|cx: &mut Context<'_>| {
-                let mut slot = slot.lock().unwrap();
-                if slot.is_none() {
-                    *slot = Some(cx.waker().clone());
-                    Poll::Pending
-                } else {
-                    Poll::Ready(())
-                }
-            })
-            .await;
-        });
-        scheduler.run();
-        let waker: Waker = stored
-            .lock()
-            .unwrap()
-            .replace(Waker::noop().clone())
-            .expect("polled");
+        let (handle, waker) = waiting(&scheduler, &drops);
         let closing = scheduler.clone();
         let closer = thread::spawn(move || closing.shut_down());
         let other = thread::spawn(move || waker.wake());
@@ -157,18 +160,7 @@ fn a_queue_that_nobody_runs() {
     check(2, || {
         let scheduler = Scheduler::listed();
         let drops = StdArc::new(AtomicUsize::new(0));
-        let stored = StdArc::new(StdMutex::new(None));
-        let (slot, guard) = (stored.clone(), CountDrop(drops.clone()));
-        let handle = scheduler.spawn(async move {
-            let _guard = guard;
-            poll_fn(|cx: &mut Context<'_>| {
-                *slot.lock().unwrap() = Some(cx.waker().clone());
-                Poll::<()>::Pending
-            })
-            .await;
-        });
-        scheduler.run();
-        let waker: Waker = stored.lock().unwrap().take().expect("polled");
+        let (handle, waker) = waiting(&scheduler, &drops);
         let other = thread::spawn(move || waker.wake());
         other.join().unwrap();
         scheduler.shut_down();

@@ -105,30 +105,26 @@ impl TaskRef {
     /// that one, and so does who has just scheduled one and not yet put it into a queue.
     pub fn shut_down_all(tasks: impl IntoIterator<Item = Self>) {
         let mut scheduled = Vec::new();
-        for task in tasks {
-            match task.header().state.claim() {
-                Claim::Nothing => {}
-                Claim::Claimed => task.cancel_claimed(),
-                Claim::Scheduled => scheduled.push(task),
-            }
-        }
+        Self::claim_each(tasks, |task| scheduled.push(task));
         // Without the fence all of them are left to who polls them, or drops the queue in which they lie.
-        if scheduled.is_empty() || !fence::heavy() {
-            return;
-        }
-        for task in scheduled {
-            task.shut_down_queued();
+        if !scheduled.is_empty() && fence::heavy() {
+            scheduled.iter().for_each(Self::shut_down_queued);
         }
     }
 
     /// As [`shut_down_all`](Self::shut_down_all), for tasks that are polled on this thread only
     /// ([`Schedule::ON_ONE_THREAD`]): only those that this thread polls, further up its stack, are left.
     pub(crate) fn shut_down_own(tasks: impl IntoIterator<Item = Self>) {
+        Self::claim_each(tasks, |task| task.shut_down_queued());
+    }
+
+    /// Ends those that are idle, and hands out those that are scheduled.
+    fn claim_each(tasks: impl IntoIterator<Item = Self>, mut scheduled: impl FnMut(Self)) {
         for task in tasks {
             match task.header().state.claim() {
                 Claim::Nothing => {}
                 Claim::Claimed => task.cancel_claimed(),
-                Claim::Scheduled => task.shut_down_queued(),
+                Claim::Scheduled => scheduled(task),
             }
         }
     }

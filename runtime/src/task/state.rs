@@ -250,10 +250,20 @@ impl State {
         }
     }
 
+    /// An update that may schedule the task: then no poll has begun since.
+    #[inline(always)]
+    fn update_to_wake(&self, steps: &Steps, step: impl FnMut(usize) -> (usize, Wake)) -> Wake {
+        let wake = self.update(step);
+        if wake == Wake::Submit {
+            steps.renew();
+        }
+        wake
+    }
+
     /// A waker is used without being given up.
     #[inline]
     pub(super) fn wake_by_ref(&self, steps: &Steps) -> Wake {
-        let wake = self.update(|word| {
+        self.update_to_wake(steps, |word| {
             if word & (CLAIMED | COMPLETE) != 0 {
                 (word, Wake::Nothing)
             } else if word & SCHEDULED != 0 {
@@ -261,11 +271,7 @@ impl State {
             } else {
                 ((word | SCHEDULED) + REF_ONE, Wake::Submit)
             }
-        });
-        if wake == Wake::Submit {
-            steps.renew();
-        }
-        wake
+        })
     }
 
     /// A waker is used and given up: its reference becomes the `Runnable`'s, or is dropped.
@@ -282,7 +288,7 @@ impl State {
 
     #[inline(never)]
     fn wake_unusual(&self, steps: &Steps) -> Wake {
-        let wake = self.update(|word| {
+        self.update_to_wake(steps, |word| {
             if word & (COMPLETE | CLAIMED | SCHEDULED) == 0 {
                 return (word | SCHEDULED, Wake::Submit);
             }
@@ -300,16 +306,12 @@ impl State {
                     Wake::Nothing
                 },
             )
-        });
-        if wake == Wake::Submit {
-            steps.renew();
-        }
-        wake
+        })
     }
 
     /// Cancels the task. `Submit`: it was idle, and the caller owns the `Runnable` whose poll will drop the future.
     pub(super) fn abort(&self, steps: &Steps) -> Wake {
-        let abort = self.update(|word| {
+        self.update_to_wake(steps, |word| {
             if word & (COMPLETE | CLAIMED | CANCELLED) != 0 {
                 (word, Wake::Nothing)
             } else if word & SCHEDULED != 0 {
@@ -317,11 +319,7 @@ impl State {
             } else {
                 ((word | CANCELLED | SCHEDULED) + REF_ONE, Wake::Submit)
             }
-        });
-        if abort == Wake::Submit {
-            steps.renew();
-        }
-        abort
+        })
     }
 
     /// Cancels the task for shutdown. If it is scheduled, [`claim_queued`](Self::claim_queued) comes next.

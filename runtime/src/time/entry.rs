@@ -252,17 +252,23 @@ impl EntryRef {
         deadline
     }
 
-    /// Notes under which key the wheel has the entry. Under the lock.
+    /// Notes under which key the wheel has the entry.
+    ///
+    /// # Safety
+    /// The caller holds the lock of the wheel (rule 2).
     #[inline]
-    pub(super) fn set_key(&self, key: Key) {
-        // SAFETY: the caller holds the lock of the wheel (rule 2).
+    pub(super) unsafe fn set_key(&self, key: Key) {
+        // SAFETY: the caller's promise.
         self.get().key.with_mut(|place| unsafe { *place = key });
     }
 
-    /// Under which key the wheel has the entry. Under the lock.
+    /// Under which key the wheel has the entry.
+    ///
+    /// # Safety
+    /// As [`set_key`](Self::set_key).
     #[inline]
-    pub(super) fn key(&self) -> Key {
-        // SAFETY: as in `set_key`.
+    pub(super) unsafe fn key(&self) -> Key {
+        // SAFETY: the caller's promise.
         self.get().key.with(|place| unsafe { *place })
     }
 }

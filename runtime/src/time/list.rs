@@ -87,12 +87,28 @@ impl Lists {
         unsafe { self.nodes.get_unchecked_mut(key.0 as usize) }
     }
 
-    /// A node for an entry, in no list yet.
+    /// A node for an entry of this wheel, in no list yet. The entry knows it.
     #[inline]
     pub(super) fn add(&mut self, entry: EntryRef, deadline: u64) -> Key {
-        if self.free == BOTTOM {
-            return self.grow(entry, deadline);
-        }
+        let key = if self.free == BOTTOM {
+            self.grow(entry, deadline)
+        } else {
+            self.reuse(entry, deadline)
+        };
+        // SAFETY: these lists are part of a wheel, which is reached by `&mut` under its lock only.
+        unsafe { entry.set_key(key) };
+        key
+    }
+
+    /// The node of an entry of this wheel.
+    #[inline]
+    pub(super) fn key_of(&mut self, entry: EntryRef) -> Key {
+        // SAFETY: as in `add`.
+        unsafe { entry.key() }
+    }
+
+    #[inline]
+    fn reuse(&mut self, entry: EntryRef, deadline: u64) -> Key {
         let key = self.free;
         let node = self.node_mut(key);
         node.entry = Some(entry);

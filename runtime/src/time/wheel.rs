@@ -171,14 +171,13 @@ impl Wheel {
     pub(super) fn insert(&mut self, entry: EntryRef, deadline: u64) {
         self.len += 1;
         let key = self.lists.add(entry, deadline);
-        entry.set_key(key);
         self.link(key, tick_after(deadline));
     }
 
     /// Takes an entry out that is in this wheel.
     #[inline]
     pub(super) fn remove(&mut self, entry: EntryRef) {
-        let key = entry.key();
+        let key = self.lists.key_of(entry);
         self.unlink(key);
         self.release(key);
     }
