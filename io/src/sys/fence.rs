@@ -24,7 +24,13 @@
 //!    pair: `real`. The switch is never turned on again, so all later ones of this pair fence; and all earlier ones are over.
 //! 3. A `heavy` that finds the switch off fences, and returns `true` only if its pair is `real`.
 //!
-//! So one that comes between 1 and 2 fails: [`Pair::look`] keeps that time short.
+//! So one that comes between 1 and 2 fails: [`Pair::look`] keeps that time short. And a frequent side that does nothing more, or
+//! that is no pair's, is not waited for for ever:
+//! 4. After 1 a thread takes all others through a fence (`cores.rs`). When it has, some ms later, everybody sees what was written
+//!    before any `light` that did not fence, and whoever begins another one finds the switch off. From then on a `heavy` only
+//!    fences, and returns `true`.
+//!
+//! Should that fail as well, 2 and 3 are what is left.
 //!
 //! # Where it comes from
 //! `membarrier(2)`; folly's `asymmetricThreadFence`.
@@ -40,7 +46,9 @@ use rt_sync::primitive::atomic::fence;
 mod kernel {
     use std::io;
     use std::sync::Once;
-    use std::sync::atomic::{AtomicI32, AtomicU8, Ordering::Relaxed};
+    use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+    use std::sync::atomic::{AtomicI32, AtomicU8};
+    use std::thread;
 
     use rustix::io::Errno;
     use rustix::thread::{MembarrierCommand, membarrier};
@@ -51,8 +59,10 @@ mod kernel {
     const OFF: u8 = 0;
     /// The kernel does it.
     const ON: u8 = 1;
-    /// It did. This is the end.
+    /// It did.
     const REFUSED: u8 = 2;
+    /// The same, and all threads know. This is the end.
+    const KNOWN: u8 = 3;
 
     static PREPARED: Once = Once::new();
     /// With which error it was refused, until somebody has heard of it.
@@ -74,8 +84,18 @@ mod kernel {
         SWITCH.load(Relaxed) == ON
     }
 
+    /// It may be that somebody does not fence.
     pub(super) fn has_refused() -> bool {
-        SWITCH.load(Relaxed) == REFUSED
+        // Acquire: with the store in `tell_all`.
+        SWITCH.load(Acquire) == REFUSED
+    }
+
+    /// Step 4 of the module head.
+    fn tell_all() {
+        if matches!(super::super::cores::visit_all(), Ok(true)) {
+            // Release: with the load in `has_refused`. Whoever sees it is behind the fences of all threads.
+            SWITCH.store(KNOWN, Release);
+        }
     }
 
     pub(super) fn on_every_core() -> bool {
@@ -85,8 +105,15 @@ mod kernel {
             Err(Errno::NOMEM) => false,
             Err(error) => {
                 // Relaxed: whoever sees it only knows that they have to fence.
-                if SWITCH.swap(REFUSED, Relaxed) == ON {
+                if SWITCH
+                    .compare_exchange(ON, REFUSED, Relaxed, Relaxed)
+                    .is_ok()
+                {
                     ERROR.store(error.raw_os_error(), Relaxed);
+                    // Made after the exchange. Without it: see the module head.
+                    let _ = thread::Builder::new()
+                        .name("rt-fence".into())
+                        .spawn(tell_all);
                 }
                 false
             }
@@ -253,7 +280,7 @@ impl Pair {
         }
         fence(SeqCst);
         // Acquire: with the store in `become_real`.
-        self.real.load(Acquire)
+        self.real.load(Acquire) || !kernel::has_refused()
     }
 }
 

@@ -2,6 +2,9 @@
 
 pub mod fence;
 
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(rt_loom)))]
+mod cores;
+
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod timerfd;
 #[cfg(any(target_os = "linux", target_os = "android"))]

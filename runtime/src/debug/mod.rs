@@ -140,7 +140,7 @@ impl Debug {
         let text = format!(
             "the kernel refuses `membarrier`, which it did at the start: {error}. From now on each switch between two tasks \
              pays for a fence, in all runtimes of this process; and a task that was woken last by one which blocks its worker \
-             just now waits until that is over. If a filter of system calls does it, let it pass `membarrier`, or install \
+             just now may have to wait until that is over. If a filter of system calls does it, let it pass `membarrier`, or install \
              it before the first runtime is built"
         );
         self.sink.report(Report::new(

@@ -7,8 +7,8 @@
 //! The owner is whoever holds the core of the seat. It puts and takes at nearly every poll, the monitor comes once in
 //! milliseconds at most. So the owner reads and writes plainly, and the rescuer pays: [`NextSlot::rescue`] asks the
 //! kernel for a fence on the owner's core (`rt_io::fence`). An exchange for each take costs 7 of the 47 ns of a switch
-//! between two tasks. Should the kernel refuse one day, the task stays with an owner that is stuck just then; from the owner's
-//! next turn on both fence for themselves.
+//! between two tasks. Should the kernel refuse one day, both fence for themselves from the owner's next turn on, or some ms
+//! later at the latest if the kernel lets threads move between cores; until then nothing is rescued.
 //!
 //! # The race
 //! The owner takes the task while the monitor rescues it. Each says that it is there and then looks for the other:
