@@ -1,6 +1,8 @@
 //! A filter of system calls that comes after the start takes away what the runtime relied on.
 #![cfg(target_os = "linux")]
 
+#[path = "fence/ends.rs"]
+mod ends;
 #[path = "fence/filter.rs"]
 mod filter;
 #[path = "debug/support.rs"]
@@ -12,10 +14,9 @@ use std::time::Duration;
 
 use rt::runtime::{Builder, ReportKind, Runtime};
 
+use self::ends::LONG;
 use self::filter::refuse_membarrier;
 use self::support::{Reports, within_limit};
-
-const LONG: Duration = Duration::from_secs(40);
 
 /// A task that blocks the worker, with another in the next slot of that worker.
 struct Blocked {
@@ -58,8 +59,10 @@ fn plays_a_child() {
         return;
     };
     within_limit(move || match part.to_str() {
-        Some("rescues") => rescues(None),
-        Some("waits") => rescues(Some(libc::SYS_sched_setaffinity)),
+        Some("rescues") => rescues_and_ends(None),
+        Some("waits") => rescues_and_ends(Some(libc::SYS_sched_setaffinity)),
+        Some("end") => the_end_is_refused(None),
+        Some("end, for good") => the_end_is_refused(Some(libc::SYS_sched_setaffinity)),
         part => unreachable!("{part:?}"),
     });
 }
@@ -75,7 +78,14 @@ fn so_is_one_that_does_not_move_threads_either() {
     play("waits");
 }
 
-fn rescues(also: Option<libc::c_long>) {
+/// A runtime that has a filter installed for its process, and then is the first to be refused when it ends.
+#[test]
+fn the_end_of_a_runtime_needs_no_fence() {
+    play("end");
+    play("end, for good");
+}
+
+fn rescues_and_ends(also: Option<libc::c_long>) {
     let mut builder = Builder::new_multi_thread();
     builder.worker_threads(1);
     let reports = Reports::of(&mut builder);
@@ -86,6 +96,7 @@ fn rescues(also: Option<libc::c_long>) {
     blocked.next.recv_timeout(LONG).unwrap();
     drop(blocked.release);
 
+    let before = ends::build_each(true);
     if !refuse_membarrier(also) {
         return;
     }
@@ -116,4 +127,27 @@ fn rescues(also: Option<libc::c_long>) {
             .iter()
             .all(|report| report.kind() != ReportKind::FenceRefused)
     );
+    end_all(before);
+}
+
+fn the_end_is_refused(also: Option<libc::c_long>) {
+    // Without the monitor nobody asks for a fence before.
+    let before = ends::build_each(false);
+    if refuse_membarrier(also) {
+        end_all(before);
+    }
+}
+
+fn end_all(before: [Runtime; 3]) {
+    ends::end_each(before);
+    ends::end_each(ends::build_each(true));
+    ends::ends_without_its_workers(1);
+    ends::ends_without_its_workers(2);
+    ends::a_task_waits_for_the_end_of_what_is_queued();
+}
+
+/// The same in a process of which nothing is refused.
+#[test]
+fn a_runtime_ends_whole() {
+    within_limit(|| end_all(ends::build_each(false)));
 }

@@ -15,6 +15,9 @@
 //! # The race
 //! A spawn or a wake against the closing: see `live.rs`. A `Runnable` that is queued after its queue was emptied belongs
 //! to a task that is over, and is dropped with the queue.
+//!
+//! A `Runnable` in a queue against who ends its task: see `task/steps.rs`. Without the fence it is left to whoever drops the
+//! queue: the seat's own thread, or step 3.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::SeqCst;
@@ -22,13 +25,14 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crossbeam_deque::Steal;
 use rt_sync::primitive::atomic::fence;
 use rt_sync::wake_batch::discard;
 
 use super::{Seat, Shared};
 use crate::context::{self, Context, Phase};
 use crate::debug;
-use crate::task::TaskRef;
+use crate::task::{Runnable, TaskRef};
 use crate::trace;
 use crate::unpoisoned::lock;
 
@@ -148,14 +152,15 @@ fn finish(shared: &Arc<Shared>, grace: Duration) {
     let mut all_gone = wait_for_sitters(shared, deadline.min(Instant::now() + HELP_AFTER));
     if !all_gone {
         for seat in shared.seats.snapshot().iter() {
-            close_tasks(seat);
+            end_tasks(seat);
         }
+        drain_injector(shared);
         all_gone = wait_for_sitters(shared, deadline);
     }
     shared.seats.close();
     for seat in shared.seats.snapshot().iter() {
         // Again for all: a seat whose thread does not come back, or of a guest in a long poll.
-        close_tasks(seat);
+        end_tasks(seat);
     }
     drain_injector(shared);
     let left = deadline.saturating_duration_since(Instant::now());
@@ -230,6 +235,17 @@ fn close_tasks(seat: &Seat) {
     TaskRef::shut_down_all(seat.live.close());
 }
 
+/// Step 2 for a seat whose thread may not come back soon. What lies in its queues are shells, unless the kernel has refused
+/// the fence without which they are not known to lie there ([`TaskRef::shut_down_all`]): then they end here, all but those
+/// that gave way in the turn that is not over.
+fn end_tasks(seat: &Seat) {
+    close_tasks(seat);
+    drop(seat.next.rescue());
+    while let Some(task) = steal(|| seat.stealer.steal()) {
+        drop(task);
+    }
+}
+
 /// Step 2, on the thread that sits on the seat. `own`: it is the seat's own thread, where pinned tasks live.
 pub(super) fn end_seat(cx: &Context, seat: &Seat, own: bool) {
     close_tasks(seat);
@@ -258,7 +274,7 @@ fn drain(seat: &Seat, core: &super::Core) {
     }
 }
 
-fn pop_any(seat: &Seat, core: &super::Core) -> Option<crate::task::Runnable> {
+fn pop_any(seat: &Seat, core: &super::Core) -> Option<Runnable> {
     core.found
         .take()
         .or_else(|| seat.next.take())
@@ -277,11 +293,18 @@ pub(super) fn end_left(seat: &Seat) {
 
 /// Tasks in the injector belong to live lists that are closed by now, or will be: this thread may end them.
 pub(super) fn drain_injector(shared: &Shared) {
+    while let Some(task) = steal(|| shared.injector.steal()) {
+        drop(task);
+    }
+}
+
+/// As often as somebody else gets in between: nobody adds anything for long.
+fn steal(mut once: impl FnMut() -> Steal<Runnable>) -> Option<Runnable> {
     loop {
-        match shared.injector.steal() {
-            crossbeam_deque::Steal::Success(task) => drop(task),
-            crossbeam_deque::Steal::Empty => return,
-            crossbeam_deque::Steal::Retry => {}
+        match once() {
+            Steal::Success(task) => return Some(task),
+            Steal::Empty => return None,
+            Steal::Retry => {}
         }
     }
 }
