@@ -3,7 +3,6 @@
 //! In debug mode the task keeps the text of its error, from the moment at which its future returns it. If the output is
 //! then dropped with nobody having taken it, by the task itself or with its handle, the text is reported.
 
-use std::any::Any;
 use std::fmt::{self, Display, Write};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,6 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
+use rt_sync::wake_batch::discard;
 
 use super::report::{Report, ReportKind, ReportedTask};
 use super::sink::Sink;
@@ -114,13 +114,15 @@ fn text_of(error: &dyn Display) -> String {
         let _ = write!(cut, "{error}");
     }));
     if let Err(payload) = written {
-        std::mem::forget::<Box<dyn Any + Send>>(payload);
+        discard(payload);
     }
     cut.0
 }
 
 #[cfg(test)]
 mod tests {
+    use std::panic::panic_any;
+
     use super::*;
 
     #[test]
@@ -132,12 +134,14 @@ mod tests {
 
     #[test]
     fn a_text_that_panics_is_not_there() {
-        struct Bad;
+        struct Bad(Arc<()>);
         impl Display for Bad {
             fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
-                panic!("in Display")
+                panic_any(self.0.clone())
             }
         }
-        assert_eq!(text_of(&Bad), "");
+        let payload = Arc::new(());
+        assert_eq!(text_of(&Bad(payload.clone())), "");
+        assert_eq!(Arc::strong_count(&payload), 1, "the payload is kept");
     }
 }
