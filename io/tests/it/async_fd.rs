@@ -2,13 +2,15 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::pin::pin;
 
 use futures_lite::future::poll_once;
 use rt_io::{AsyncFd, Interest, Ready};
 use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 
 use crate::exec::{Counter, Owner};
 use crate::support::within_limit;
@@ -129,6 +131,47 @@ fn async_io_waits_until_the_operation_succeeds() {
         add(&other, 8);
         assert_eq!(owner.block_on(read).unwrap(), 8);
         assert!((1..=3).contains(&calls.get()), "{calls:?} calls");
+    });
+}
+
+/// Linux tells of a hang-up of a socket that is not connected yet (pains D5). It is taken back by the first operation that would
+/// block.
+#[test]
+fn a_socket_that_registers_before_it_is_connected_does_not_spin() {
+    within_limit(|| {
+        let mut owner = Owner::new("async fd");
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).unwrap();
+        let socket = AsyncFd::new(socket).unwrap();
+        owner.block_on(async {
+            let guard = socket.readable().await.unwrap();
+            if cfg!(target_os = "linux") {
+                assert!(guard.ready().is_read_closed(), "{:?}", guard.ready());
+            }
+        });
+        match connect(&socket, &listener.local_addr().unwrap()) {
+            Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(error) => panic!("{error}"),
+        }
+        let mut peer = listener.accept().unwrap().0;
+        let calls = Cell::new(0);
+        let once = |fd: &OwnedFd| {
+            calls.set(calls.get() + 1);
+            let mut byte = [0];
+            let count = rustix::io::read(fd, &mut byte)?;
+            Ok((count, byte))
+        };
+        let mut read = pin!(socket.async_io(Interest::READABLE, once));
+        let counter = Counter::new(None);
+        assert!(owner.poll(read.as_mut(), &counter).is_pending());
+        peer.write_all(b"z").unwrap();
+        assert_eq!(owner.block_on(read).unwrap(), (1, *b"z"));
+        assert!(calls.get() < 10, "{calls:?} calls");
+        // The hang-up of the peer is one.
+        drop(peer);
+        let end = owner.block_on(socket.async_io(Interest::READABLE, once));
+        assert_eq!(end.unwrap().0, 0);
     });
 }
 
