@@ -251,3 +251,54 @@ impl fmt::Display for ReportedTask {
         write!(f, " spawned at {}", self.site)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All that a report may have, in the order in which it is told.
+    #[test]
+    fn a_report_is_told_line_by_line() {
+        let site = Location::caller();
+        let task = |name: Option<&str>, wait| ReportedTask {
+            id: Some(Id::next()),
+            name: name.map(Arc::from),
+            site,
+            wait,
+        };
+        let (first, second) = (
+            task(Some("bee"), Some((WaitKind::Lock, site))),
+            task(None, None),
+        );
+        let (third, ids) = (
+            task(Some("wasp"), Some((WaitKind::Join, site))),
+            [first.id, second.id].map(|id| id.expect("given above")),
+        );
+        let wasp = third.id.expect("given above");
+        let mut report = Report {
+            task: Some(first),
+            stack: vec!["honey::make".to_owned(), "main".to_owned()],
+            tasks: vec![second, third],
+            missed: 7,
+            ..Report::new(ReportKind::SlowPoll, &"hive".into(), "is busy")
+        };
+        let expected = format!(
+            "runtime 'hive': task {} 'bee' spawned at {site} is busy (and 7 more like this before)\n  it waited last in Lock at \
+             {site}\n    0: honey::make\n    1: main\n  task {} spawned at {site}\n  task {wasp} 'wasp' spawned at {site} waits in \
+             Join at {site}",
+            ids[0], ids[1]
+        );
+        assert_eq!(report.to_string(), expected);
+        report.task = Some(ReportedTask {
+            id: None,
+            name: None,
+            site,
+            wait: None,
+        });
+        (report.stack, report.tasks, report.missed) = (Vec::new(), Vec::new(), 0);
+        let expected = format!("runtime 'hive': the future of block_on at {site} is busy");
+        assert_eq!(report.to_string(), expected);
+        report.task = None;
+        assert_eq!(report.to_string(), "runtime 'hive': is busy");
+    }
+}

@@ -3,15 +3,10 @@
 
 use std::io;
 
-use rustix::thread::{MembarrierQuery, membarrier_query};
-
-/// From now on `membarrier` fails in every thread of this process, and so does `also`. `false`: the kernel never did it, or no
-/// filter can be had, and there is nothing to test.
-pub(crate) fn refuse_membarrier(also: Option<libc::c_long>) -> bool {
-    if !membarrier_query().contains(MembarrierQuery::PRIVATE_EXPEDITED) {
-        return false;
-    }
-    match install(libc::SYS_membarrier, also.unwrap_or(libc::SYS_membarrier)) {
+/// From now on these two fail in every thread of this process, with `errno`. `false`: no filter can be had, and there is nothing to
+/// test.
+pub(crate) fn refuse(calls: [libc::c_long; 2], errno: i32) -> bool {
+    match install(calls, errno) {
         Ok(()) => true,
         Err(error) => {
             eprintln!("not tested: no filter can be had: {error}");
@@ -20,7 +15,7 @@ pub(crate) fn refuse_membarrier(also: Option<libc::c_long>) -> bool {
     }
 }
 
-fn install(first: libc::c_long, second: libc::c_long) -> io::Result<()> {
+fn install([first, second]: [libc::c_long; 2], errno: i32) -> io::Result<()> {
     let instruction = |code: u32, (jt, jf), k| libc::sock_filter {
         code: code as u16,
         jt,
@@ -34,7 +29,7 @@ fn install(first: libc::c_long, second: libc::c_long) -> io::Result<()> {
         instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, (0, 0), 0),
         instruction(is, (1, 0), first as u32),
         instruction(is, (0, 1), second as u32),
-        instruction(answer, (0, 0), libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        instruction(answer, (0, 0), libc::SECCOMP_RET_ERRNO | errno as u32),
         instruction(answer, (0, 0), libc::SECCOMP_RET_ALLOW),
     ];
     let program = libc::sock_fprog {
