@@ -70,8 +70,7 @@ impl Pool {
     }
 
     fn submit_as(&self, job: u32, priority: BlockingPriority) -> Option<Entry> {
-        let channel = usize::from(priority == BlockingPriority::Normal);
-        self.channels[channel].lock().push_back(job);
+        self.channel(priority).lock().push_back(job);
         match self.tickets.submit_as(priority) {
             Submitted::Taken => None,
             Submitted::Start(entry) => Some(entry),
@@ -93,11 +92,12 @@ impl Pool {
         thread::spawn(move || {
             let me = Idler::new();
             let mut next = pool.tickets.begin(&me, entry);
-            while let Next::Work(another) = next {
+            while let Next::Work(priority, another) = next {
                 if let Some(entry) = another {
                     pool.start(entry);
                 }
-                match pool.first_job() {
+                let job = pool.channel(priority).lock().pop_front();
+                match job {
                     Some(job) => pool.run(job),
                     None => assert!(pool.tickets.is_closed(), "a ticket without a job"),
                 }
@@ -107,11 +107,8 @@ impl Pool {
         });
     }
 
-    /// As that of the pool: two looks, between which anything may happen.
-    fn first_job(&self) -> Option<u32> {
-        let [high, normal] = &self.channels;
-        let job = high.lock().pop_front();
-        job.or_else(|| normal.lock().pop_front())
+    fn channel(&self, priority: BlockingPriority) -> &Mutex<VecDeque<u32>> {
+        &self.channels[priority as usize]
     }
 
     fn run(&self, job: u32) {
@@ -125,9 +122,13 @@ impl Pool {
     }
 
     fn drain(&self) {
-        loop {
-            let Some(job) = self.first_job() else { return };
-            self.over.lock().1 |= 1 << job;
+        for channel in &self.channels {
+            loop {
+                let Some(job) = channel.lock().pop_front() else {
+                    break;
+                };
+                self.over.lock().1 |= 1 << job;
+            }
         }
     }
 
@@ -209,8 +210,7 @@ fn jobs_that_meet_beyond_the_eager_threads() {
     });
 }
 
-/// Jobs of both priorities, two submitters, two threads: whoever looks for a job of high priority may miss one that comes
-/// at this moment, and take a normal one that another ticket was drawn for. That ticket finds the other job.
+/// Jobs of both priorities, two submitters, two threads: each ticket finds a job of its own priority.
 #[test]
 fn both_priorities() {
     for keep_alive in [Duration::ZERO, LONG] {
@@ -286,7 +286,7 @@ fn two_refused_threads() {
         let theirs = submitter.join().unwrap();
         // Both are told only if the first was through before the second came, which is then part of the same retry.
         assert!(mine || theirs);
-        assert_eq!(pool.tickets.give_up(), 2);
+        assert_eq!(pool.tickets.give_up().normal, 2);
         pool.drain();
         pool.shut_down();
     });

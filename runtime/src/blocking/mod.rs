@@ -38,7 +38,7 @@ pub use self::config::{
 pub use self::limited::{SpawnBlockingLimited, spawn_blocking_limited};
 pub use self::pool::{Metrics, Pool};
 pub use self::running::Running;
-pub use self::waiting::BlockingPriority;
+pub use self::waiting::{BlockingPriority, ByPriority, Ticket};
 
 #[cfg(all(test, not(rt_loom)))]
 mod tests;

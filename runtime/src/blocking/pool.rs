@@ -12,7 +12,6 @@ use std::future::Future;
 use std::iter;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
@@ -26,7 +25,7 @@ use super::BlockingPriority;
 use super::config::Config;
 use super::running::{Desk, Desks, Running};
 use super::tickets::{AfterFailure, Entry, Idler, Limits, Next, Submitted, Tickets};
-use super::waiting::{ByPriority, MOST_HIGH};
+use super::waiting::ByPriority;
 use crate::task::{
     Header, JoinError, JoinHandle, Meta, NewTask, PanicReport, Runnable, Schedule, new_task,
 };
@@ -77,7 +76,6 @@ impl Pool {
                 high: unbounded(),
                 normal: unbounded(),
             },
-            high_in_a_row: AtomicU32::new(0),
             desks: Desks::default(),
             config,
         };
@@ -204,8 +202,6 @@ struct Shared {
     tickets: Tickets,
     /// Jobs lie here from before their ticket is drawn until its holder takes them.
     jobs: ByPriority<(Sender<Job>, Receiver<Job>)>,
-    /// How many of the last jobs were of high priority, roughly if several threads take one.
-    high_in_a_row: AtomicU32,
     desks: Desks,
     config: Config,
 }
@@ -230,33 +226,16 @@ impl Shared {
 
     /// Drops every job of a closed pool. A job that somebody else drops meanwhile fares no worse.
     fn drain(&self) {
-        while let Some(job) = self.first_job() {
-            drop(job);
-        }
-    }
-
-    /// Takes the job that is first; see `waiting.rs` for which that is.
-    fn first_job(&self) -> Option<Job> {
-        let take = |priority| self.jobs.of(priority).1.try_recv().ok();
-        if self.high_in_a_row.load(Relaxed) < MOST_HIGH
-            && let Some(job) = take(BlockingPriority::High)
-        {
-            self.high_in_a_row.fetch_add(1, Relaxed);
-            return Some(job);
-        }
-        self.high_in_a_row.store(0, Relaxed);
-        take(BlockingPriority::Normal).or_else(|| take(BlockingPriority::High))
-    }
-
-    /// As `first_job`, with a ticket in hand: there is a job, unless the pool closed. Who finds none looked into one channel
-    /// when the job was in the other, and somebody has taken another one meanwhile.
-    fn job_for_ticket(&self) -> Option<Job> {
-        loop {
-            let job = self.first_job();
-            if job.is_some() || self.tickets.is_closed() {
-                return job;
+        for priority in [BlockingPriority::High, BlockingPriority::Normal] {
+            while let Some(job) = self.take_job(priority) {
+                drop(job);
             }
         }
+    }
+
+    /// The first job of this priority. Who has a ticket for one finds it, unless the pool closed.
+    fn take_job(&self, priority: BlockingPriority) -> Option<Job> {
+        self.jobs.of(priority).1.try_recv().ok()
     }
 
     /// Starts a thread; if there is none to be had and nobody else for the work, tries again later.
@@ -310,18 +289,20 @@ impl Shared {
 
     /// Fails every closure that waits, with what the operating system said.
     fn give_up(&self, text: String) {
-        let count = self.tickets.give_up();
-        let jobs: Vec<Job> = iter::from_fn(|| self.job_for_ticket())
-            .take(count)
+        let counts = self.tickets.give_up();
+        let jobs_of =
+            |priority| iter::from_fn(move || self.take_job(priority)).take(*counts.of(priority));
+        let jobs: Vec<Job> = jobs_of(BlockingPriority::High)
+            .chain(jobs_of(BlockingPriority::Normal))
             .collect();
         REFUSAL.set(Some(text));
         drop(jobs);
         REFUSAL.set(None);
     }
 
-    fn run_one(&self, desk: &Desk) {
+    fn run_one(&self, priority: BlockingPriority, desk: &Desk) {
         // No job: the pool closed after the ticket was drawn, and the channels were emptied.
-        let Some(Job { runnable, _inhibit }) = self.job_for_ticket() else {
+        let Some(Job { runnable, _inhibit }) = self.take_job(priority) else {
             return;
         };
         desk.take_up(runnable.header());
@@ -388,11 +369,11 @@ impl Life {
         }
         let idler: ModelArc<Idler> = Idler::new();
         let mut next = shared.tickets.begin(&idler, entry);
-        while let Next::Work(another) = next {
+        while let Next::Work(priority, another) = next {
             if let Some(entry) = another {
                 shared.start(entry, FIRST_PAUSE);
             }
-            shared.run_one(desk);
+            shared.run_one(priority, desk);
             next = shared.tickets.next(&idler);
         }
         self.stage = Stage::Over;

@@ -1,7 +1,7 @@
 //! The handshake of a pool of threads: who runs a submitted job, when a thread starts and when it ends.
 //!
 //! This file knows nothing of jobs and threads: it counts. A *ticket* stands for one job that lies in the pool's
-//! channel, and gives its holder the right to take one job out. It deals in tickets and not in threads: "wake an idle
+//! channel, and gives its holder the right to take one job of its priority out. It deals in tickets and not in threads: "wake an idle
 //! thread or start one" goes wrong as soon as the thread that was counted as idle is about to leave, or is counted by
 //! two submitters.
 //!
@@ -29,7 +29,7 @@
 //!
 //! # Who may touch what
 //! Everything is behind one lock, held for some ten instructions and never while a thread is woken or started, nor
-//! while a job is run or dropped. `Idler::granted` is written and read under that lock only.
+//! while a job is run or dropped. The fields of an [`Idler`] are written and read under that lock only.
 //!
 //! # Where it comes from
 //! A condition variable for each idle thread and a stack of them: the last to go idle is the first to work, so spare
@@ -39,11 +39,11 @@
 use std::mem;
 use std::time::{Duration, Instant};
 
-use rt_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
+use rt_sync::primitive::atomic::{AtomicU8, Ordering::Relaxed};
 use rt_sync::primitive::{Arc, Condvar, Mutex, MutexGuard, thread};
 
 use super::BlockingPriority;
-use super::waiting::Waiting;
+use super::waiting::{ByPriority, Ticket, Waiting};
 
 /// After the OS refused a thread nobody asks it again for so long, as long as other threads of the pool are there.
 const REFUSAL_PAUSE: Duration = Duration::from_millis(10);
@@ -93,7 +93,8 @@ struct State {
 /// What an idle thread sleeps on. One for each thread.
 #[derive(Debug, Default)]
 pub struct Idler {
-    granted: AtomicBool,
+    /// Zero, or the priority of a ticket that it was given, as a number.
+    granted: AtomicU8,
     call: Condvar,
 }
 
@@ -102,17 +103,34 @@ impl Idler {
     #[must_use]
     pub fn new() -> Arc<Self> {
         Arc::new(Self {
-            granted: AtomicBool::new(false),
+            granted: AtomicU8::new(0),
             call: Condvar::new(),
         })
     }
+
+    fn grant(&self, priority: BlockingPriority) {
+        self.granted.store(priority as u8 + 1, Relaxed);
+    }
+
+    fn take_granted(&self) -> Option<BlockingPriority> {
+        let priority = match self.granted.load(Relaxed) {
+            0 => return None,
+            HIGH => BlockingPriority::High,
+            _ => BlockingPriority::Normal,
+        };
+        self.granted.store(0, Relaxed);
+        Some(priority)
+    }
 }
+
+/// In [`Idler::granted`].
+const HIGH: u8 = BlockingPriority::High as u8 + 1;
 
 /// With what a thread starts.
 #[derive(Debug, Clone, Copy)]
 pub enum Entry {
-    /// A ticket, drawn at that time.
-    Ticket(Instant),
+    /// A ticket.
+    Ticket(Ticket),
     /// Nothing; it warms up.
     Warming,
 }
@@ -133,8 +151,8 @@ pub enum Submitted {
 #[derive(Debug)]
 #[must_use]
 pub enum Next {
-    /// Take one job out of the channel and run it; first start another thread, if one is given.
-    Work(Option<Entry>),
+    /// Take one job of this priority out of the channel and run it; first start another thread, if one is given.
+    Work(BlockingPriority, Option<Entry>),
     /// End.
     Leave,
 }
@@ -189,7 +207,7 @@ impl Tickets {
         if state.closed {
             return Submitted::Closed;
         }
-        if let Some(idler) = state.grant() {
+        if let Some(idler) = state.grant(priority) {
             drop(state);
             idler.call.notify_one();
             return Submitted::Taken;
@@ -198,12 +216,15 @@ impl Tickets {
     }
 
     fn submit_without_idle(&self, state: &mut State, priority: BlockingPriority) -> Submitted {
-        let now = Instant::now();
+        let ticket = Ticket {
+            drawn: Instant::now(),
+            priority,
+        };
         if state.threads < self.limits.eager && state.may_start(&self.limits) {
             state.add_thread();
-            return Submitted::Start(Entry::Ticket(now));
+            return Submitted::Start(Entry::Ticket(ticket));
         }
-        state.waiting.push(now, priority);
+        state.waiting.push(ticket);
         match state.grow(&self.limits) {
             Some(entry) => Submitted::Start(entry),
             None => Submitted::Taken,
@@ -212,8 +233,8 @@ impl Tickets {
 
     /// The first step of a thread that was started.
     pub fn begin(&self, me: &Arc<Idler>, entry: Entry) -> Next {
-        if let Entry::Ticket(_) = entry {
-            return Next::Work(None);
+        if let Entry::Ticket(ticket) = entry {
+            return Next::Work(ticket.priority, None);
         }
         let mut state = self.state.lock();
         if !state.closed {
@@ -235,17 +256,16 @@ impl Tickets {
             state.threads -= 1;
             return Next::Leave;
         }
-        if state.waiting.pop().is_some() {
-            return Next::Work(state.grow(&self.limits));
+        if let Some(ticket) = state.waiting.pop() {
+            return Next::Work(ticket.priority, state.grow(&self.limits));
         }
-        me.granted.store(false, Relaxed);
         state.idle.push(me.clone());
         loop {
             let timed_out;
             (state, timed_out) = nap(&self.state, state, me, self.limits.keep_alive);
             // A grant counts also when the time ran out meanwhile: the submitter relies on it.
-            if me.granted.load(Relaxed) {
-                return Next::Work(None);
+            if let Some(priority) = me.take_granted() {
+                return Next::Work(priority, None);
             }
             if state.closed {
                 state.threads -= 1;
@@ -270,9 +290,9 @@ impl Tickets {
         match entry {
             Entry::Warming => state.warming = false,
             Entry::Ticket(_) if state.closed => {}
-            Entry::Ticket(drawn) => match state.grant() {
+            Entry::Ticket(ticket) => match state.grant(ticket.priority) {
                 Some(idler) => call = Some(idler),
-                None => state.waiting.push_front(drawn),
+                None => state.waiting.push_front(ticket),
             },
         }
         let closed = state.closed;
@@ -299,9 +319,9 @@ impl Tickets {
         if state.closed {
             return None;
         }
-        let drawn = state.waiting.pop()?;
+        let ticket = state.waiting.pop()?;
         state.add_thread();
-        Some(Entry::Ticket(drawn))
+        Some(Entry::Ticket(ticket))
     }
 
     /// The OS gives threads again: growth goes on as usual. The thread to start next, if one is wanted.
@@ -312,11 +332,11 @@ impl Tickets {
         state.grow(&self.limits)
     }
 
-    /// Ends the retries: how many tickets there were, whose jobs the caller takes out of the channel and fails.
-    pub fn give_up(&self) -> usize {
+    /// Ends the retries: how many tickets there were, whose jobs the caller takes out of the channels and fails.
+    pub fn give_up(&self) -> ByPriority<usize> {
         let mut state = self.state.lock();
         state.orphaned = None;
-        mem::take(&mut state.waiting).len()
+        mem::take(&mut state.waiting).counts()
     }
 
     /// A thread died in the middle of its work: the thread to start in its place, if one is wanted.
@@ -326,9 +346,9 @@ impl Tickets {
         if state.closed || !state.may_start(&self.limits) {
             return None;
         }
-        let drawn = state.waiting.pop()?;
+        let ticket = state.waiting.pop()?;
         state.add_thread();
-        Some(Entry::Ticket(drawn))
+        Some(Entry::Ticket(ticket))
     }
 
     /// The last step of every thread that was started, whatever came before.
@@ -394,9 +414,9 @@ impl Tickets {
 impl State {
     /// Gives a ticket to the thread that went idle last. The caller calls it once the lock is released.
     #[inline]
-    fn grant(&mut self) -> Option<Arc<Idler>> {
+    fn grant(&mut self, priority: BlockingPriority) -> Option<Arc<Idler>> {
         let idler = self.idle.pop()?;
-        idler.granted.store(true, Relaxed);
+        idler.grant(priority);
         Some(idler)
     }
 

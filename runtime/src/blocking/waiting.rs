@@ -9,7 +9,7 @@ use std::time::Instant;
 
 /// After so many of high priority in a row one that is normal has its turn: high priority has nearly all threads, and no
 /// normal closure waits for ever.
-pub(super) const MOST_HIGH: u32 = 15;
+const MOST_HIGH: u32 = 15;
 
 /// Which of the closures that wait for a thread is started first.
 ///
@@ -26,10 +26,12 @@ pub enum BlockingPriority {
 }
 
 /// One for each priority.
-#[derive(Debug, Default)]
-pub(super) struct ByPriority<T> {
-    pub(super) high: T,
-    pub(super) normal: T,
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ByPriority<T> {
+    #[expect(missing_docs, reason = "see `BlockingPriority`")]
+    pub high: T,
+    #[expect(missing_docs, reason = "see `BlockingPriority`")]
+    pub normal: T,
 }
 
 impl<T> ByPriority<T> {
@@ -48,10 +50,17 @@ impl<T> ByPriority<T> {
     }
 }
 
-/// When each of the tickets that nobody has yet was drawn.
+/// What stands for one job of this priority: see `tickets.rs`.
+#[derive(Debug, Clone, Copy)]
+pub struct Ticket {
+    pub(super) drawn: Instant,
+    pub(super) priority: BlockingPriority,
+}
+
+/// The tickets that nobody has yet.
 ///
-/// A ticket is not bound to one job: who takes it takes the job that is first then, and of these tickets that of the same
-/// priority. So the ages are those of the jobs that wait, give or take a thread that is about to take one.
+/// A ticket is not bound to one job: who has it takes the job of its priority that is first then. So the ages are those of
+/// the jobs that wait, give or take a thread that is about to take one.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     drawn: ByPriority<VecDeque<Instant>>,
@@ -60,26 +69,26 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    pub(super) fn push(&mut self, drawn: Instant, priority: BlockingPriority) {
-        self.drawn.of_mut(priority).push_back(drawn);
+    pub(super) fn push(&mut self, ticket: Ticket) {
+        self.drawn.of_mut(ticket.priority).push_back(ticket.drawn);
     }
 
     /// Puts one back.
-    pub(super) fn push_front(&mut self, drawn: Instant) {
-        self.drawn.normal.push_front(drawn);
+    pub(super) fn push_front(&mut self, ticket: Ticket) {
+        self.drawn.of_mut(ticket.priority).push_front(ticket.drawn);
     }
 
-    pub(super) fn pop(&mut self) -> Option<Instant> {
-        let Self { drawn, high } = self;
-        if *high < MOST_HIGH
-            && let Some(first) = drawn.high.pop_front()
-        {
-            *high += 1;
-            return Some(first);
-        }
-        *high = 0;
-        let normal = drawn.normal.pop_front();
-        normal.or_else(|| drawn.high.pop_front())
+    pub(super) fn pop(&mut self) -> Option<Ticket> {
+        let has = self.counts();
+        let (priority, high) = match (has.high > 0, has.normal > 0) {
+            (false, false) => return None,
+            (true, true) if self.high < MOST_HIGH => (BlockingPriority::High, self.high + 1),
+            (_, true) => (BlockingPriority::Normal, 0),
+            (true, false) => (BlockingPriority::High, self.high),
+        };
+        self.high = high;
+        let drawn = self.drawn.of_mut(priority).pop_front()?;
+        Some(Ticket { drawn, priority })
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -87,7 +96,15 @@ impl Waiting {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.drawn.high.len() + self.drawn.normal.len()
+        let counts = self.counts();
+        counts.high + counts.normal
+    }
+
+    pub(super) fn counts(&self) -> ByPriority<usize> {
+        ByPriority {
+            high: self.drawn.high.len(),
+            normal: self.drawn.normal.len(),
+        }
     }
 
     pub(super) fn oldest(&self) -> Option<Instant> {
