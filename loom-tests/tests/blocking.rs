@@ -6,7 +6,9 @@
 //! Everything is behind one lock, so what can be weakened is a step, not an ordering. Seen to fail: a thread that ends on
 //! a time-out without a look at `granted`, one that goes idle without a look at the waiting tickets, an idle thread
 //! that is granted two tickets, `close` that does not call the idle threads, `submit` that does not see the pool closed
-//! or starts no thread beyond the eager ones, a job that is put into its channel only when its ticket is drawn, `start_failed` that drops its ticket or tells nobody that it was the last.
+//! or starts no thread beyond the eager ones, a job that is put into its channel only when its ticket is drawn, `start_failed` that drops its ticket or tells nobody that it was the last,
+//! a promise that is redeemed without a call to the idle thread that got its ticket, a thread that dies and leaves what it
+//! has promised to nobody.
 #![cfg(rt_loom)]
 
 use std::collections::VecDeque;
@@ -16,7 +18,7 @@ use loom::thread;
 
 use rt::internals::blocking::BlockingPriority;
 use rt::internals::blocking::tickets::{
-    AfterFailure, Entry, Idler, Limits, Next, Submitted, Tickets,
+    AfterFailure, Entry, Idler, Limits, Next, Redeemed, Submitted, Tickets,
 };
 use rt_loom_tests::model::model;
 use rt_sync::primitive::{Arc, Condvar, Mutex};
@@ -35,6 +37,19 @@ struct Shared {
     changed: Condvar,
     /// Waited for by job 1, if they meet.
     meet: bool,
+    then: Then,
+}
+
+/// What the thread that has run job 1 does before it asks for its next one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Nothing,
+    /// It promises to take up job 2.
+    Promises,
+    /// And waits until that has run.
+    Waits,
+    /// And ends.
+    Dies,
 }
 
 impl std::ops::Deref for Pool {
@@ -49,7 +64,15 @@ impl Pool {
         Self::with(max, eager, keep_alive, false)
     }
 
+    fn after(then: Then, keep_alive: Duration) -> Self {
+        Self::make(2, 2, keep_alive, false, then)
+    }
+
     fn with(max: usize, eager: usize, keep_alive: Duration, meet: bool) -> Self {
+        Self::make(max, eager, keep_alive, meet, Then::Nothing)
+    }
+
+    fn make(max: usize, eager: usize, keep_alive: Duration, meet: bool, then: Then) -> Self {
         let limits = Limits {
             max,
             eager,
@@ -62,6 +85,7 @@ impl Pool {
             over: Mutex::new((0, 0)),
             changed: Condvar::new(),
             meet,
+            then,
         }))
     }
 
@@ -98,13 +122,56 @@ impl Pool {
                 }
                 let job = pool.channel(priority).lock().pop_front();
                 match job {
-                    Some(job) => pool.run(job),
+                    Some(job) => {
+                        pool.run(job);
+                        if job == 1 && pool.then != Then::Nothing && !pool.promise(&me) {
+                            return;
+                        }
+                    }
                     None => assert!(pool.tickets.is_closed(), "a ticket without a job"),
                 }
                 next = pool.tickets.next(&me);
             }
             pool.tickets.left();
         });
+    }
+
+    /// `false`: the thread ends.
+    fn promise(&self, me: &Arc<Idler>) -> bool {
+        self.channel(BlockingPriority::Normal).lock().push_back(2);
+        let closed = matches!(
+            self.tickets.promise(me, BlockingPriority::Normal),
+            Submitted::Closed
+        );
+        if closed {
+            self.drain();
+            return true;
+        }
+        let mut over = self.over.lock();
+        self.changed.notify_all();
+        match self.then {
+            Then::Waits => {
+                while over.0 & 0b100 == 0 {
+                    over = self.changed.wait(over);
+                }
+                true
+            }
+            Then::Dies => {
+                drop(over);
+                if let Some(entry) = self.tickets.abandoned(me) {
+                    self.start(entry);
+                }
+                self.tickets.left();
+                false
+            }
+            Then::Nothing | Then::Promises => true,
+        }
+    }
+
+    fn redeem(&self) {
+        if let Redeemed::Yes(Some(entry)) = self.tickets.redeem(Duration::ZERO) {
+            self.start(entry);
+        }
     }
 
     fn channel(&self, priority: BlockingPriority) -> &Mutex<VecDeque<u32>> {
@@ -229,6 +296,75 @@ fn both_priorities() {
             pool.shut_down();
         });
     }
+}
+
+/// A thread of the pool that is about to be free draws a ticket and calls nobody; meanwhile somebody finds that this
+/// takes too long, and another submitter wants a thread. Each job runs once.
+#[test]
+fn a_promise_against_its_redemption_and_another_job() {
+    for keep_alive in [Duration::ZERO, LONG] {
+        model(2, move || {
+            let pool = Pool::after(Then::Promises, keep_alive);
+            pool.submit_and_start(1);
+            let other = pool.clone();
+            let monitor = thread::spawn(move || other.redeem());
+            pool.submit_and_start(3);
+            monitor.join().unwrap();
+            pool.wait_for(0b1110);
+            pool.shut_down();
+            assert!(!pool.tickets.has_promises());
+        });
+    }
+}
+
+/// The same thread waits for the job that it has sent, so that only a redemption helps; the other thread of the pool is
+/// about to be idle, or not there.
+#[test]
+fn who_waits_for_what_it_has_promised() {
+    for third in [false, true] {
+        for keep_alive in [Duration::ZERO, LONG] {
+            model(2, move || {
+                let pool = Pool::after(Then::Waits, keep_alive);
+                pool.submit_and_start(1);
+                if third {
+                    pool.submit_and_start(3);
+                }
+                let mut over = pool.over.lock();
+                while !pool.tickets.has_promises() && over.0 & 0b100 == 0 {
+                    over = pool.changed.wait(over);
+                }
+                drop(over);
+                pool.redeem();
+                pool.wait_for(if third { 0b1110 } else { 0b110 });
+                pool.shut_down();
+            });
+        }
+    }
+}
+
+/// The pool closes while a promise is given, or the thread dies that has given it and another one is idle, or about to be.
+#[test]
+fn a_promise_against_close_and_death() {
+    model(3, || {
+        let pool = Pool::after(Then::Promises, LONG);
+        pool.submit_and_start(1);
+        pool.tickets.close();
+        pool.drain();
+        assert!(pool.tickets.wait_gone(0, LONG));
+        let (ran, dropped) = *pool.over.lock();
+        assert_eq!(ran & dropped, 0);
+        // Either job 1 did not come to run, or what it sent went as well.
+        assert_eq!(ran & 0b10 != 0, (ran | dropped) & 0b100 != 0);
+        assert!(!pool.tickets.has_promises());
+    });
+    model(2, || {
+        let pool = Pool::after(Then::Dies, LONG);
+        pool.submit_and_start(1);
+        pool.submit_and_start(3);
+        pool.wait_for(0b1110);
+        pool.shut_down();
+        assert!(!pool.tickets.has_promises());
+    });
 }
 
 /// A job comes while the pool closes: it runs or is dropped, and no thread is left, idle ones neither.

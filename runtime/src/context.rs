@@ -19,6 +19,7 @@ use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::blocking::follow_up::{self, Stage};
 use crate::scheduler::{Core, Seat, SeatRef, Shared};
 use crate::task::Runnable;
 
@@ -30,6 +31,8 @@ pub(crate) struct Context {
     pub(crate) phase: Cell<Phase>,
     /// While the seat is lent: sources of this thread register as those of a stranger.
     pub(crate) lent: RefCell<Option<rt_io::context::Guard>>,
+    /// Of a thread of a pool.
+    pub(crate) stage: Cell<Stage>,
 }
 
 /// The seat under a thread, and the state that comes with it.
@@ -72,6 +75,7 @@ impl Context {
             sitting: RefCell::new(None),
             phase: Cell::new(phase),
             lent: RefCell::new(None),
+            stage: Cell::default(),
         })
     }
 }
@@ -98,6 +102,14 @@ fn change<R>(f: impl FnOnce(&mut Vec<Rc<Context>>) -> R) -> Option<R> {
 /// The runtime of this thread, if it is in one.
 pub(crate) fn current() -> Option<Arc<Shared>> {
     with(|cx| cx.map(|cx| cx.shared.clone()))
+}
+
+/// The context of this thread, for who keeps it.
+pub(crate) fn innermost() -> Option<Rc<Context>> {
+    ENTERED
+        .try_with(|entered| entered.borrow().0.last().cloned())
+        .ok()
+        .flatten()
 }
 
 /// Where this thread spawns: the seat under it, or the runtime that it is in without one.
@@ -184,7 +196,7 @@ impl Context {
                 sitting.push(task, self.phase.get());
                 Ok(())
             }
-            None => Err(task),
+            None => follow_up::catch(self, task),
         }
     }
 

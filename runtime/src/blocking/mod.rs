@@ -4,7 +4,7 @@
 //! like any other. Its `Runnable` goes into an unbounded crossbeam channel, one for each priority (`waiting.rs`), which only
 //! stores: nobody ever waits in it. Who takes it out is agreed in `tickets.rs`, the handshake between submitters, idle
 //! threads and shutdown, which has a model in `loom-tests/tests/blocking.rs`. `pool.rs` puts the two together with real
-//! threads, `config.rs` says what a pool is made of.
+//! threads, `config.rs` says what a pool is made of, and `follow_up.rs` what a thread does after its closure.
 //!
 //! # How many threads
 //! tokio's users count on 512 threads, and a small cap turns programs that work there into deadlocks: closures that
@@ -17,11 +17,13 @@
 //! `spawn_compute` is for closures that keep a core busy: the same type with as many threads as cores.
 //!
 //! # What it costs
-//! A round trip is one allocation, two futex wakes (the pool's thread, and whoever awaits the handle), one short lock at
-//! either end, and one clock read for the age of the closure.
+//! A round trip is one allocation, two wake-ups across threads (the pool's thread, and whoever awaits the handle), one
+//! short lock at either end, and one clock read for the age of the closure. A task that awaits one closure after the other
+//! while its worker has nothing else to do pays for neither wake-up but the first: see `follow_up.rs`.
 
 mod admit;
 mod config;
+pub(crate) mod follow_up;
 mod limited;
 mod pool;
 mod running;

@@ -11,6 +11,7 @@ use std::fmt;
 use std::future::Future;
 use std::iter;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::thread;
@@ -23,9 +24,11 @@ use rt_sync::primitive::Arc as ModelArc;
 
 use super::BlockingPriority;
 use super::config::Config;
-use super::running::{Desk, Desks, Running};
-use super::tickets::{AfterFailure, Entry, Idler, Limits, Next, Submitted, Tickets};
+use super::follow_up::{self, Promiser, Stage as FollowUp};
+use super::running::{Desk, Desks, Kind, Running};
+use super::tickets::{AfterFailure, Entry, Idler, Limits, Next, Redeemed, Submitted, Tickets};
 use super::waiting::ByPriority;
+use crate::context;
 use crate::task::{
     Header, JoinError, JoinHandle, Meta, NewTask, PanicReport, Runnable, Schedule, new_task,
 };
@@ -164,6 +167,20 @@ impl Pool {
         self.shared.desks.running(own.as_ref())
     }
 
+    /// Whether a closure waits for a thread that has promised to take it up.
+    pub(crate) fn has_promises(&self) -> bool {
+        self.shared.tickets.has_promises()
+    }
+
+    /// Gives such closures to other threads if they have waited for too long.
+    pub(crate) fn redeem_promises(&self) {
+        while let Redeemed::Yes(start) = self.shared.tickets.redeem(follow_up::PATIENCE) {
+            if let Some(entry) = start {
+                self.shared.start(entry, FIRST_PAUSE);
+            }
+        }
+    }
+
     /// The most threads that it has.
     pub(crate) fn max_threads(&self) -> usize {
         self.shared.config.max_threads
@@ -216,7 +233,15 @@ impl Shared {
     fn submit(self: &Arc<Self>, job: Job, priority: BlockingPriority) {
         // Cannot fail: we hold both ends. If it could, the job would be dropped and its handle told so.
         let _ = self.jobs.of(priority).0.send(job);
-        match self.tickets.submit_as(priority) {
+        let submitted = match follow_up::take_promiser(self.address()) {
+            None => self.tickets.submit_as(priority),
+            Some(idler) => {
+                let submitted = self.tickets.promise(&idler, priority);
+                follow_up::promised();
+                submitted
+            }
+        };
+        match submitted {
             Submitted::Taken => {}
             Submitted::Start(entry) => self.start(entry, FIRST_PAUSE),
             // Shutdown emptied the channels, perhaps before our job was there.
@@ -257,6 +282,7 @@ impl Shared {
                 stage: Stage::Entering(entry),
                 rescue,
                 desk: None,
+                idler: Idler::new(),
             }
             .live()
         });
@@ -300,13 +326,29 @@ impl Shared {
         REFUSAL.set(None);
     }
 
-    fn run_one(&self, priority: BlockingPriority, desk: &Desk) {
+    fn run_one(
+        self: &Arc<Self>,
+        priority: BlockingPriority,
+        desk: &Desk,
+        idler: &ModelArc<Idler>,
+        cx: Option<&Rc<context::Context>>,
+    ) {
         // No job: the pool closed after the ticket was drawn, and the channels were emptied.
         let Some(Job { runnable, _inhibit }) = self.take_job(priority) else {
             return;
         };
-        desk.take_up(runnable.header());
+        desk.take_up(Kind::Closure, runnable.header());
         runnable.run();
+        if let Some(cx) = cx
+            && let Some(task) = follow_up::take_caught(cx)
+        {
+            desk.take_up(Kind::Task, task.header());
+            let promiser = Promiser {
+                pool: self.address(),
+                idler: idler.clone(),
+            };
+            follow_up::run(cx, task, promiser, self.tickets.is_free());
+        }
         desk.clear();
         // The clock's guard goes now, when whoever awaits the result has been woken.
     }
@@ -335,6 +377,7 @@ struct Life {
     /// Whether this thread ends a time without any.
     rescue: bool,
     desk: Option<Arc<Desk>>,
+    idler: ModelArc<Idler>,
 }
 
 #[derive(Clone, Copy)]
@@ -367,14 +410,18 @@ impl Life {
         {
             shared.start(entry, FIRST_PAUSE);
         }
-        let idler: ModelArc<Idler> = Idler::new();
-        let mut next = shared.tickets.begin(&idler, entry);
+        let cx = context::innermost();
+        if let Some(cx) = &cx {
+            cx.stage.set(FollowUp::Closed);
+        }
+        let idler = &self.idler;
+        let mut next = shared.tickets.begin(idler, entry);
         while let Next::Work(priority, another) = next {
             if let Some(entry) = another {
                 shared.start(entry, FIRST_PAUSE);
             }
-            shared.run_one(priority, desk);
-            next = shared.tickets.next(&idler);
+            shared.run_one(priority, desk, idler, cx.as_ref());
+            next = shared.tickets.next(idler);
         }
         self.stage = Stage::Over;
     }
@@ -391,7 +438,7 @@ impl Drop for Life {
         match self.stage {
             Stage::Over => {}
             Stage::Working => {
-                if let Some(entry) = shared.tickets.abandoned() {
+                if let Some(entry) = shared.tickets.abandoned(&self.idler) {
                     shared.start(entry, FIRST_PAUSE);
                 }
             }
@@ -425,7 +472,9 @@ impl<F: FnOnce() -> R, R> Future for Closure<F> {
         };
         // A closure is no task that should give way: `block_on` inside it has no budget.
         let _lifted = Lifted(coop::lift());
-        Poll::Ready(closure())
+        let result = closure();
+        follow_up::open();
+        Poll::Ready(result)
     }
 }
 

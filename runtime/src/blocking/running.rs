@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 use crate::task::Header;
 use crate::unpoisoned::lock;
 
-/// A closure that still ran when [`Pool::shutdown`](super::Pool::shutdown) gave up waiting for it.
+/// What still ran when [`Pool::shutdown`](super::Pool::shutdown) gave up waiting for it.
 #[derive(Debug, Clone)]
 pub struct Running {
+    /// Whether it is a closure, or a task that awaited one: see `follow_up.rs`.
+    pub kind: Kind,
     /// Where it was spawned.
     pub site: &'static Location<'static>,
     /// The name it was given.
@@ -19,9 +21,27 @@ pub struct Running {
     pub age: Duration,
 }
 
+/// What a thread of a pool runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Given to the pool.
+    Closure,
+    /// It awaited a closure.
+    Task,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Closure => "blocking closure",
+            Self::Task => "task",
+        })
+    }
+}
+
 impl fmt::Display for Running {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("blocking closure")?;
+        write!(f, "{}", self.kind)?;
         if let Some(name) = &self.name {
             write!(f, " '{name}'")?;
         }
@@ -35,14 +55,16 @@ pub(super) struct Desk(Mutex<Option<Work>>);
 
 #[derive(Debug)]
 struct Work {
+    kind: Kind,
     site: &'static Location<'static>,
     name: Option<Arc<str>>,
     since: Instant,
 }
 
 impl Desk {
-    pub(super) fn take_up(&self, task: &Header) {
+    pub(super) fn take_up(&self, kind: Kind, task: &Header) {
         let work = Work {
+            kind,
             site: task.site,
             name: task.name().cloned(),
             since: Instant::now(),
@@ -77,8 +99,14 @@ impl Desks {
             .filter(|desk| without.is_none_or(|own| !Arc::ptr_eq(desk, own)))
             .filter_map(|desk| {
                 let work = lock(&desk.0);
-                let Work { site, name, since } = work.as_ref()?;
+                let Work {
+                    kind,
+                    site,
+                    name,
+                    since,
+                } = work.as_ref()?;
                 Some(Running {
+                    kind: *kind,
                     site,
                     name: name.clone(),
                     age: since.elapsed(),

@@ -11,7 +11,10 @@
 //!    keep-alive can no longer end it;
 //! 2. a thread that the caller starts;
 //! 3. the queue of waiting tickets, which is looked at by every thread before it goes idle or ends, and by the next
-//!    thread to start. While tickets wait nobody is idle, and at least one thread exists or a retry is due.
+//!    thread to start. While tickets wait nobody is idle, and at least one thread exists or a retry is due; but for
+//! 4. a ticket that a thread of the pool draws while it is about to be free ([`promise`](Tickets::promise)): it waits as in
+//!    3, and nobody is called, since that thread will look. Until it has, others may be idle. If that takes too long
+//!    somebody calls [`redeem`](Tickets::redeem), which gives a ticket to an idle thread or to a new one.
 //!
 //! The job must be in its channel before its ticket is drawn; then the holder of a ticket always finds one, unless the
 //! pool closed, which empties the channels.
@@ -85,6 +88,8 @@ struct State {
     warming: bool,
     /// When the OS last refused a thread.
     refused: Option<Instant>,
+    /// Threads that are to look for a ticket, for whose sake nobody was called.
+    promises: Vec<Arc<Idler>>,
     /// A retry is due, because there were tickets but no thread; since when.
     orphaned: Option<Instant>,
     closed: bool,
@@ -157,6 +162,16 @@ pub enum Next {
     Leave,
 }
 
+/// Whether a promise was redeemed in place of who gave it.
+#[derive(Debug)]
+#[must_use]
+pub enum Redeemed {
+    /// A thread has the ticket now, or gets it with the one that the caller has to start.
+    Yes(Option<Entry>),
+    /// There is none that has waited for so long.
+    No,
+}
+
 /// Whether somebody takes care of the tickets after a thread could not be started.
 #[derive(Debug)]
 #[must_use]
@@ -215,6 +230,57 @@ impl Tickets {
         self.submit_without_idle(&mut state, priority)
     }
 
+    /// As [`submit_as`](Self::submit_as), for a thread of the pool that calls [`next`](Self::next) soon.
+    pub fn promise(&self, me: &Arc<Idler>, priority: BlockingPriority) -> Submitted {
+        let mut state = self.state.lock();
+        if state.closed {
+            return Submitted::Closed;
+        }
+        state.waiting.push(Ticket {
+            drawn: Instant::now(),
+            priority,
+        });
+        state.promises.push(me.clone());
+        Submitted::Taken
+    }
+
+    /// Whether somebody has promised to look for a ticket, and has not yet.
+    #[must_use]
+    pub fn has_promises(&self) -> bool {
+        !self.state.lock().promises.is_empty()
+    }
+
+    /// Redeems a promise in place of who gave it, if a ticket has waited for so long.
+    pub fn redeem(&self, patience: Duration) -> Redeemed {
+        let mut state = self.state.lock();
+        let is_due = |drawn: Instant| drawn.elapsed() >= patience;
+        if state.closed || state.promises.is_empty() || !state.waiting.oldest().is_some_and(is_due)
+        {
+            return Redeemed::No;
+        }
+        let (call, start) = state.call_for_waiting(&self.limits);
+        if call.is_none() && start.is_none() {
+            return Redeemed::No;
+        }
+        // Whoever gave it: it will find another ticket, or none.
+        state.promises.pop();
+        drop(state);
+        if let Some(idler) = call {
+            idler.call.notify_one();
+        }
+        Redeemed::Yes(start)
+    }
+
+    /// Whether nothing waits for a thread, and there is one, or may be, for the next ticket besides the caller, who has
+    /// one of the pool's threads.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        let state = self.state.lock();
+        !state.closed
+            && state.waiting.is_empty()
+            && (!state.idle.is_empty() || state.threads < self.limits.max)
+    }
+
     fn submit_without_idle(&self, state: &mut State, priority: BlockingPriority) -> Submitted {
         let ticket = Ticket {
             drawn: Instant::now(),
@@ -252,6 +318,7 @@ impl Tickets {
     }
 
     fn next_with<'a>(&'a self, mut state: MutexGuard<'a, State>, me: &Arc<Idler>) -> Next {
+        state.forget_promise(me);
         if state.closed {
             state.threads -= 1;
             return Next::Leave;
@@ -340,15 +407,19 @@ impl Tickets {
     }
 
     /// A thread died in the middle of its work: the thread to start in its place, if one is wanted.
-    pub fn abandoned(&self) -> Option<Entry> {
+    pub fn abandoned(&self, me: &Arc<Idler>) -> Option<Entry> {
         let mut state = self.state.lock();
         state.threads -= 1;
-        if state.closed || !state.may_start(&self.limits) {
+        state.forget_promise(me);
+        if state.closed {
             return None;
         }
-        let ticket = state.waiting.pop()?;
-        state.add_thread();
-        Some(Entry::Ticket(ticket))
+        let (call, start) = state.call_for_waiting(&self.limits);
+        drop(state);
+        if let Some(idler) = call {
+            idler.call.notify_one();
+        }
+        start
     }
 
     /// The last step of every thread that was started, whatever came before.
@@ -418,6 +489,30 @@ impl State {
         let idler = self.idle.pop()?;
         idler.grant(priority);
         Some(idler)
+    }
+
+    /// Gives the first of the tickets that wait to an idle thread, which the caller calls, or to one that it starts. If there
+    /// is neither, one that is at work takes it in its turn.
+    fn call_for_waiting(&mut self, limits: &Limits) -> (Option<Arc<Idler>>, Option<Entry>) {
+        let Some(ticket) = self.waiting.pop() else {
+            return (None, None);
+        };
+        if let Some(idler) = self.grant(ticket.priority) {
+            return (Some(idler), None);
+        }
+        if self.may_start(limits) {
+            self.add_thread();
+            return (None, Some(Entry::Ticket(ticket)));
+        }
+        self.waiting.push_front(ticket);
+        (None, None)
+    }
+
+    #[inline]
+    fn forget_promise(&mut self, me: &Arc<Idler>) {
+        if !self.promises.is_empty() {
+            self.promises.retain(|other| !Arc::ptr_eq(other, me));
+        }
     }
 
     fn may_start(&mut self, limits: &Limits) -> bool {

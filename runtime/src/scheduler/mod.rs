@@ -73,6 +73,7 @@ use self::lend::Spares;
 use self::monitor::Monitor;
 use self::seats::Seats;
 use self::shutdown::Latch;
+use crate::blocking::follow_up::FollowUps;
 use crate::blocking::{self, Pool};
 use crate::context::{self, Context, Phase};
 use crate::debug::{self, Debug};
@@ -126,6 +127,7 @@ pub(crate) struct Shared {
     pub(crate) helps: metrics::Count,
     /// Times that a spare worker was called, since every worker was stuck.
     pub(crate) hand_offs: metrics::Count,
+    pub(crate) follow_ups: FollowUps,
 }
 
 /// From when the stamps of all runtimes count.
@@ -175,6 +177,8 @@ impl Shared {
                 unparks: metrics::Count::default(),
                 helps: metrics::Count::default(),
                 hand_offs: metrics::Count::default(),
+                // Without the monitor there would be nobody to keep their promises.
+                follow_ups: FollowUps::new(if config.monitor { workers } else { 0 }),
                 clock,
                 config,
             }

@@ -6,7 +6,8 @@
 //! - a task in its next slot, which no thief can reach, is moved to the injector;
 //! - a backlog in its queue, or in the injector, wakes a worker, in case the seat had no occasion to do so.
 //!
-//! If no worker has turned, a spare worker is called (`spare.rs`).
+//! If no worker has turned, a spare worker is called (`spare.rs`). Closures that a thread of a pool has promised to take up
+//! are given to another one if it does not come to that (`blocking/follow_up.rs`).
 //!
 //! And it gives a stand-in to guest seats whose thread has left `block_on` while sockets or timers were registered.
 //!
@@ -73,7 +74,7 @@ const ASK_AGAIN: Duration = Duration::from_millis(4);
 pub(crate) struct Monitor {
     /// Whether it watches the workers, or only abandoned seats.
     watches: bool,
-    pub(super) bed: Bed,
+    pub(crate) bed: Bed,
     /// Spare workers at work.
     spares: AtomicUsize,
     /// The longest time, in ns, that the monitor has seen a selector with registrations unattended.
@@ -188,7 +189,7 @@ fn watch(shared: &Arc<Shared>) {
         let is_busy = || {
             // A guest may have sat down on a new one since the last look.
             shared.seats.refresh(seats);
-            seats.iter().any(|seat| is_awake(seat))
+            seats.iter().any(|seat| is_awake(seat)) || has_promises(shared)
         };
         if !shared.monitor.bed.sleep(sleep, looks.no_thread, is_busy) {
             return;
@@ -336,6 +337,11 @@ impl Looks {
             workers_turn |= !seat.is_guest();
             spares_turn |= seat.works.load(Relaxed);
         }
+        if has_promises(shared) {
+            self.busy_at = now;
+            shared.blocking.redeem_promises();
+            shared.compute.redeem_promises();
+        }
         if unattended && shared.idle.has_sleeper() {
             // It finds nothing to do, and attends to it when it falls asleep.
             shared.notify_injected();
@@ -372,6 +378,11 @@ impl Looks {
 /// Whether somebody sits on the seat and does not sleep.
 fn is_awake(seat: &Seat) -> bool {
     !seat.wakeup.park.is_parked() && !seat.is_free()
+}
+
+/// Whether a closure waits for a thread of a pool that polls a task first.
+fn has_promises(shared: &Shared) -> bool {
+    shared.blocking.has_promises() || shared.compute.has_promises()
 }
 
 /// Whether anything waits for the sitter, or may come to.

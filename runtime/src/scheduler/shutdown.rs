@@ -213,7 +213,10 @@ fn report_left(
     for closure in running {
         shared.debug.left_behind(
             Some(closure.site),
-            format!("closed after {grace:?} while a blocking closure still ran: {closure}"),
+            format!(
+                "closed after {grace:?} while a {} still ran: {closure}",
+                closure.kind
+            ),
         );
     }
 }

@@ -28,6 +28,7 @@ use super::id::set_current;
 use super::raw::{Runnable, TaskRef};
 use super::transition::{EndPoll, Joiner, StartPoll};
 use super::{JoinError, Schedule, waker};
+use crate::blocking::follow_up;
 
 /// The functions of one type of future and scheduler.
 pub(super) struct Functions<F, S>(std::marker::PhantomData<(F, S)>);
@@ -245,6 +246,7 @@ fn call_hooks<F: Future, S: Schedule>(cell: &Cell<F, S>) {
     if !cold.start_hooks() {
         return;
     }
+    follow_up::let_go();
     let done = Done {
         id: cell.header.id,
         name: cell.header.name().cloned(),

@@ -11,6 +11,7 @@ mod cancel;
 mod concurrent;
 mod coop;
 mod examples;
+mod follow_up;
 mod gather;
 mod hyper;
 mod join_macro;

@@ -105,7 +105,12 @@ impl fmt::Display for RuntimeMetrics {
         line(f, "timers late by", &self.timer_lateness)?;
         line(f, "polls take (sampled)", &self.poll_times)?;
         pool(f, "blocking pool", &self.blocking)?;
-        pool(f, "compute pool", &self.compute)
+        pool(f, "compute pool", &self.compute)?;
+        writeln!(
+            f,
+            "pool threads: {} polls of the tasks that had awaited their closures",
+            self.follow_ups
+        )
     }
 }
 

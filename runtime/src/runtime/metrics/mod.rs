@@ -64,6 +64,9 @@ pub struct RuntimeMetrics {
     pub helps: u64,
     /// Times that a spare worker was called, since every worker was stuck in a poll.
     pub hand_offs: u64,
+    /// Tasks that a thread of a pool polled after the closure that they had awaited: see
+    /// [`spawn_blocking`](crate::spawn_blocking). Not among the polls of the workers.
+    pub follow_ups: u64,
     /// Spare workers at work now.
     pub spare_threads: usize,
     /// The longest time that a selector with sockets was seen unattended, to a tick of the monitor (1 to 8 ms). How late a
@@ -136,6 +139,7 @@ impl RuntimeMetrics {
             unparks: shared.unparks.get(),
             helps: shared.helps.get(),
             hand_offs: shared.hand_offs.get(),
+            follow_ups: shared.follow_ups.count.get(),
             spare_threads: shared.monitor.spares(),
             selector_age_max: shared.monitor.selector_age_max(),
             ready_age_max: shared.monitor.ready_age_max(),

@@ -177,6 +177,11 @@ fn encode(metrics: &RuntimeMetrics, mut encoder: DescriptorEncoder<'_>) -> fmt::
             metrics.helps,
         ),
         ("rt_hand_offs", "Spare workers called", metrics.hand_offs),
+        (
+            "rt_follow_ups",
+            "Tasks polled by the thread that ran the closure which they had awaited",
+            metrics.follow_ups,
+        ),
     ];
     for (name, help, value) in counters {
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
