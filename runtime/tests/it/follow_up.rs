@@ -179,7 +179,7 @@ fn closures_that_are_sent_together_run_together() {
                 let closures: Vec<_> = (0..3)
                     .map(|_| {
                         let barrier = barrier.clone();
-                        rt::spawn_blocking(move || drop(barrier.wait()))
+                        rt::spawn_blocking(move || barrier.wait())
                     })
                     .collect();
                 for closure in closures {
