@@ -502,3 +502,24 @@ fn more_buffers_than_one_call_takes_are_no_sign_of_a_full_or_drained_socket() {
         });
     });
 }
+
+#[test]
+fn several_buffers_arrive_whole_and_in_order_whatever_their_sum() {
+    within_limit(|| {
+        let mut owner = Owner::new("sums of buffers");
+        let (mut client, mut server) = owner.block_on(connected());
+        owner.block_on(async {
+            // On both sides of the sizes up to which several buffers are copied into one.
+            for sum in [0, 1, 255, 256, 257, 1023, 1024, 1025] {
+                let bytes: Vec<u8> = (0..sum).map(|at| (at % 251) as u8).collect();
+                let (head, rest) = bytes.split_at(sum / 3);
+                let (middle, tail) = rest.split_at(rest.len() / 2);
+                let parts = [head, middle, &[], tail].map(IoSlice::new);
+                assert_eq!(client.write_vectored(&parts).await.unwrap(), sum);
+                let mut got = vec![0; sum];
+                server.read_exact(&mut got).await.unwrap();
+                assert_eq!(got, bytes, "a sum of {sum}");
+            }
+        });
+    });
+}
