@@ -6,8 +6,8 @@
 //!
 //! A holder of the driver's lock that loses its core is in the stress twin alone: `try_lock` waits here.
 //!
-//! Seen to fail: `Relaxed` for `Acquire` in `begin`, `Relaxed` for `Release` in `end`, and an `end` that lowers the flag before
-//! it deregisters (`two_sleepers`).
+//! Seen to fail: `Relaxed` for `Acquire` in `take`, and `Relaxed` for `Release` in `give` (`two_sleepers`); a sitter that ends
+//! what has begun before it has the driver's lock (`the_sitter_comes_back`).
 #![cfg(rt_loom)]
 
 use loom::thread;
@@ -25,6 +25,9 @@ struct State {
     sockets: usize,
     /// The eventfd of the busy seat.
     owner_unparked: bool,
+    /// The sitter of the busy seat sleeps in its selector; the sleepers sleep in theirs.
+    owner_sleeps: bool,
+    sleeps: [bool; 2],
     registered: [bool; 2],
     /// That something is ready in the selector attended to, and not told yet.
     told: [bool; 2],
@@ -88,6 +91,10 @@ impl World {
             state.sockets += 1;
             for sleeper in 0..2 {
                 state.told[sleeper] |= state.registered[sleeper];
+                assert!(
+                    !(state.owner_sleeps && state.told[sleeper] && state.sleeps[sleeper]),
+                    "the event is the sitter's"
+                );
             }
         });
     }
@@ -125,51 +132,60 @@ impl World {
     fn sleep(&self, sleeper: usize) {
         let (park, driver) = &self.sleepers[sleeper];
         while !self.is_over() {
-            let found = self.driver.help(|()| self.turn()).unwrap_or(0);
+            let found = self.driver.turn(|()| self.turn()).unwrap_or(0);
             self.did(found);
             if found > 0 {
                 continue;
             }
-            let began = self.attendance.begin(&self.park, &self.driver, || {
-                self.registration.with_mut(|_| ());
-                self.kernel.change(|state| {
-                    assert_eq!(state.registered, [false; 2], "two attend");
-                    state.registered[sleeper] = true;
-                    state.told[sleeper] = state.sockets > 0;
+            let began = self
+                .attendance
+                .begin(sleeper, &self.park, &self.driver, || {
+                    self.registration.with_mut(|_| ());
+                    self.kernel.change(|state| {
+                        assert_eq!(state.registered, [false; 2], "two attend");
+                        state.registered[sleeper] = true;
+                        state.told[sleeper] = state.sockets > 0;
+                    });
+                    true
                 });
-                true
-            });
             if !self.is_over() {
                 driver.sleep(park, |()| {
                     self.kernel.wait(|state| {
                         let told = std::mem::take(&mut state.told[sleeper]);
                         let unparked = std::mem::take(&mut state.unparked[sleeper]);
+                        state.sleeps[sleeper] = !(told || unparked);
                         (told || unparked).then_some(())
                     });
                     park.after_select();
                 });
             }
             if began {
-                self.attendance.end(|| {
-                    self.kernel.change(|state| {
-                        state.registered[sleeper] = false;
-                        state.told[sleeper] = false;
-                    });
-                    self.registration.with_mut(|_| ());
-                });
+                self.attendance.end(sleeper, || self.deregister(sleeper));
             }
         }
+    }
+
+    fn deregister(&self, sleeper: usize) {
+        self.kernel.change(|state| {
+            assert!(state.registered[sleeper], "somebody else's");
+            state.registered[sleeper] = false;
+            state.told[sleeper] = false;
+        });
+        self.registration.with_mut(|_| ());
     }
 
     /// The sitter of the busy seat looks at its selector, and has nothing more to do.
     fn sit(&self) {
         let found = self.driver.turn(|()| self.turn());
-        self.did(found);
+        self.did(found.unwrap_or(0));
         while !self.is_over() {
             let found = self.driver.sleep(&self.park, |()| {
+                self.attendance
+                    .end_by_sitter(|sleeper| self.deregister(sleeper));
                 let found = self.kernel.wait(|state| {
                     let unparked = std::mem::take(&mut state.owner_unparked);
-                    (unparked || state.sockets > 0).then(|| std::mem::take(&mut state.sockets))
+                    state.owner_sleeps = !unparked && state.sockets == 0;
+                    (!state.owner_sleeps).then(|| std::mem::take(&mut state.sockets))
                 });
                 self.park.after_select();
                 found
@@ -217,8 +233,18 @@ fn two_sleepers() {
     sleeper_against(2, 1, &[&[World::event], &[|world| world.sleep(1)]]);
 }
 
-/// The sitter comes to its selector, and sleeps there, while a sleeper attends.
+/// The sitter comes to its selector, and sleeps there, while a sleeper attends, and wakes up.
 #[test]
 fn the_sitter_comes_back() {
     sleeper_against(2, 1, &[&[World::event], &[World::sit]]);
+}
+
+/// The sitter comes to its selector while one sleeper attends and another wants to.
+#[test]
+fn the_sitter_comes_back_to_two_sleepers() {
+    sleeper_against(
+        2,
+        1,
+        &[&[World::event], &[World::sit], &[|world| world.sleep(1)]],
+    );
 }

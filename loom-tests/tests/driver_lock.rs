@@ -90,7 +90,7 @@ impl Seat {
 
     /// A helper's look; what it finds is work for the seat's tasks, about which the sitter is told as of any other.
     fn help(&self) {
-        let found = self.driver.help(Driver::turn_now);
+        let found = self.driver.turn(Driver::turn_now);
         for _ in 0..found.map_or(0, |found| found.sockets) {
             self.add();
         }
@@ -104,8 +104,9 @@ impl Seat {
                 self.park.after_select();
                 found
             });
-            let found = slept.unwrap_or_else(|| self.driver.turn(Driver::turn_now));
-            self.work.fetch_add(found.sockets, Relaxed);
+            let found = slept.or_else(|| self.driver.turn(Driver::turn_now));
+            self.work
+                .fetch_add(found.map_or(0, |found| found.sockets), Relaxed);
         }
     }
 }

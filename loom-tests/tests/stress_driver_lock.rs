@@ -32,7 +32,7 @@ fn no_unpark_is_taken_from_the_sleeper() {
             for _ in 0..2 {
                 scope.spawn(|| {
                     while !ended.load(Relaxed) {
-                        driver.help(|driver| driver.select_now(&mut Woken::new()).unwrap());
+                        driver.turn(|driver| driver.select_now(&mut Woken::new()).unwrap());
                         thread::yield_now();
                     }
                 });

@@ -1,4 +1,4 @@
-//! The lock round the turning half of a selector: its sitter selects and sleeps in it, helpers try it.
+//! The lock round the turning half of a selector: its sitter sleeps with it in hand; for a look, sitter and helpers try it.
 //!
 //! # What it guarantees
 //! While the sitter sleeps in its selector nobody else turns it, and an unpark that finds the sitter asleep there
@@ -37,11 +37,11 @@ impl<D> DriverLock<D> {
         }
     }
 
-    /// The sitter turns its selector without waiting in it. A helper may hold the lock for a moment; it does not wait
-    /// there either.
+    /// The sitter or a helper turns the selector, without waiting in it, if nobody else does. Who has the lock is at the
+    /// selector, which is all that the sitter wants; and perhaps that thread has lost its core.
     #[inline]
-    pub fn turn<R>(&self, turn: impl FnOnce(&mut D) -> R) -> R {
-        turn(&mut self.driver.lock())
+    pub fn turn<R>(&self, turn: impl FnOnce(&mut D) -> R) -> Option<R> {
+        self.driver.try_lock().map(|mut driver| turn(&mut driver))
     }
 
     /// The sitter sleeps in its selector. `None`: it was unparked and must not.
@@ -51,12 +51,6 @@ impl<D> DriverLock<D> {
     pub fn sleep<R>(&self, park: &Park, sleep: impl FnOnce(&mut D) -> R) -> Option<R> {
         let mut driver = self.driver.lock();
         park.before_select().then(|| sleep(&mut driver))
-    }
-
-    /// A helper turns the selector, if nobody else does; it does not wait in it.
-    #[inline]
-    pub fn help<R>(&self, turn: impl FnOnce(&mut D) -> R) -> Option<R> {
-        self.driver.try_lock().map(|mut driver| turn(&mut driver))
     }
 }
 

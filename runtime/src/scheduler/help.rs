@@ -4,14 +4,14 @@
 //! Per-worker selectors turn one shared stall into one stall a worker, unless others help. Two do: a worker that has
 //! nothing to do, before it sleeps, and the monitor. What they wake goes to their own queue, or to the injector.
 //!
-//! A worker that falls asleep while another has long polls, or is stuck, sleeps in the selectors of both ([`Seat::attend`]): an
-//! event of the other wakes it, and it turns the other's selector before it looks for anything else. So sockets that are
-//! registered with a worker which computes are served as soon as a sleeper is awake, some 30 µs. One sleeper does so for
-//! each such seat, and none for seats whose sitters are at their selectors often enough.
+//! A worker that falls asleep while another computes (`computing.rs`), or is stuck, sleeps in the selectors of both
+//! ([`Seat::attend`]): an event of the other wakes it, and it turns the other's selector before it looks for anything else.
+//! So sockets that are registered with a worker which computes are served as soon as a sleeper is awake, some 30 µs. One
+//! sleeper does so for each such seat, and none for seats whose sitters sleep, or are at their selectors often enough.
 //!
 //! # The race
 //! The sitter comes back while a helper turns its driver: the driver is behind a lock (`driver_lock.rs`), which the sitter
-//! takes for each select and keeps while it sleeps in it. A helper only tries the lock, and never waits in the selector.
+//! keeps while it sleeps in it. For a look both only try the lock, and neither waits in the selector.
 //! Those of a sleeper that attends are in `attendance.rs`.
 //! Timers have a lock of their own; a timer fires for whoever comes first.
 //!
@@ -31,10 +31,6 @@ use crate::trace;
 /// How long a seat must not have looked at its selector before somebody else does. A turn is about 100 µs; five times
 /// that says that something is wrong, and still nobody notices.
 const AFTER: Duration = Duration::from_micros(500);
-
-/// The mean poll of a seat, in ns, from which on it looks at its selector too seldom for those who have nothing else to
-/// do: longer than it takes to wake one of them.
-const LONG_POLLS: u64 = 50_000;
 
 /// A unit of coarse time is 2^24 ns, 17 ms; 32 bits of them are two years.
 const COARSE: u32 = 24;
@@ -71,31 +67,31 @@ impl Seat {
 
     /// Nanoseconds since anybody looked at its selector.
     pub(crate) fn selector_age(&self, now: Instant) -> u64 {
-        self.shared
-            .stamp(now)
-            .saturating_sub(self.selected_at.load(Relaxed))
+        let looked = self.selected_at.load(Relaxed);
+        let helped = self.helped_at.load(Relaxed);
+        self.shared.stamp(now).saturating_sub(looked.max(helped))
     }
 
-    /// Whether nobody has looked at its selector for a while.
+    /// Whether the sitter has not been at its selector for a while. What others did there does not count: they look once, and
+    /// the next event comes all the same.
     pub(super) fn is_late(&self, now: Instant) -> bool {
-        u128::from(self.selector_age(now)) >= AFTER.as_nanos()
-    }
-
-    fn has_long_polls(&self) -> bool {
-        self.mean_poll.load(Relaxed) >= LONG_POLLS
+        let looked = self.selected_at.load(Relaxed);
+        let away = self.shared.stamp(now).saturating_sub(looked);
+        u128::from(away) >= AFTER.as_nanos()
     }
 
     /// Whether its sitter is awake, but at its selector too seldom.
     pub(super) fn is_neglected(&self, now: Instant) -> bool {
         !self.wakeup.park.is_parked()
             && self.registrations() > 0
-            && (self.has_long_polls() || self.is_late(now))
+            && (self.computes(now) || self.is_late(now))
     }
 
-    /// For a sleeper with that selector: it also wakes up when the selector of this seat has events. `None` if another
-    /// does already, or this seat has no need.
+    /// For a sleeper on the seat in that place, with that selector: it also wakes up when the selector of this seat has
+    /// events. `None` if another does already, or this seat has no need.
     pub(super) fn attend(
         self: &Arc<Self>,
+        sleeper: usize,
         selector: &Arc<Handle>,
         now: Instant,
     ) -> Option<Attended> {
@@ -106,11 +102,26 @@ impl Seat {
         let register = || selector.attend(own).is_ok();
         let began = self
             .attendance
-            .begin(&self.wakeup.park, &self.driver, register);
+            .begin(sleeper, &self.wakeup.park, &self.driver, register);
         began.then(|| Attended {
             seat: Arc::clone(self),
+            sleeper,
             selector: Arc::clone(selector),
         })
+    }
+
+    /// For the sitter, with the lock of its driver in hand, before it sleeps in its selector: what comes from now on is its
+    /// own business.
+    #[inline]
+    pub(super) fn end_attendance(&self) {
+        self.attendance.end_by_sitter(|sleeper| {
+            if let Some(sleeper) = self.shared.seats.get(sleeper)
+                && let Some(selector) = sleeper.wakeup.selector.get()
+                && let Some(own) = self.wakeup.selector.get()
+            {
+                selector.ignore(own);
+            }
+        });
     }
 
     /// Turns selector and timers in the sitter's stead, if it has not for a while; what becomes ready is woken on this
@@ -119,18 +130,18 @@ impl Seat {
         if self.wakeup.park.is_parked() {
             return false;
         }
-        if !self.has_long_polls() && !self.is_late(now) {
+        if !self.computes(now) && !self.is_late(now) {
             return false;
         }
         let mut woken = false;
         let mut found = Woken::new();
         if self.registrations() > 0
-            && let Some(turned) = self.driver.help(|driver| driver.select_now(&mut found))
+            && let Some(turned) = self.driver.turn(|driver| driver.select_now(&mut found))
         {
             // The selector is unlocked: the sitter may want it, and a foreign waker may block.
             found.wake_contained();
             woken |= turned.is_ok_and(|turn| turn.events > 0);
-            self.note_selected(now);
+            self.helped_at.store(self.shared.stamp(now), Relaxed);
         }
         if !self.timers.is_empty() {
             woken |= self.timers.expire(now) > 0;
@@ -143,15 +154,16 @@ impl Seat {
     }
 }
 
-/// A seat whose events wake somebody else as well, until this is dropped.
+/// A seat whose events wake somebody else as well, until this is dropped or its sitter sleeps.
 pub(super) struct Attended {
     seat: Arc<Seat>,
+    sleeper: usize,
     selector: Arc<Handle>,
 }
 
 impl Drop for Attended {
     fn drop(&mut self) {
-        self.seat.attendance.end(|| {
+        self.seat.attendance.end(self.sleeper, || {
             if let Some(own) = self.seat.wakeup.selector.get() {
                 self.selector.ignore(own);
             }

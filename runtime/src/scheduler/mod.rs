@@ -21,7 +21,8 @@
 //! A worker out of work looks at the injector and at every other seat (`rest.rs`; `idle.rs` says why nothing is lost), and what
 //! it finds goes into its next slot. It searches and does nothing else: no task and no waker runs meanwhile. A guest
 //! looks at neither, since the N workers are the capacity; but they steal from it. A worker that is about to sleep, and
-//! the monitor, turn the selector and the timers of a seat that has not done so for a while (`help.rs`). A task that blocks its thread on
+//! the monitor, turn the selector and the timers of a seat that has not done so for a while (`help.rs`); so do workers in long
+//! polls for each other (`computing.rs`). A task that blocks its thread on
 //! purpose lends the seat to a stand-in (`lend.rs`). The monitor (`monitor.rs`) wakes helpers for a seat that is stuck,
 //! calls spare workers when all are (`spare.rs`), and gives a stand-in to a guest seat whose thread has left while sockets
 //! or timers are registered with it.
@@ -36,6 +37,7 @@
 
 pub(crate) mod attendance;
 pub(crate) mod bed;
+mod computing;
 pub(crate) mod driver_lock;
 pub(crate) mod guest;
 mod help;

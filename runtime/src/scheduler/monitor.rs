@@ -290,7 +290,12 @@ impl Looks {
             if is_awake {
                 self.busy_at = now;
             }
-            if is_awake && !seat.attendance.is_attended() && seat.is_neglected(now) {
+            // One that merely computes calls somebody itself.
+            if is_awake
+                && seat.is_late(now)
+                && seat.registrations() > 0
+                && !seat.attendance.is_attended()
+            {
                 unattended = true;
             }
             let before = self.watched.get(seat.index);

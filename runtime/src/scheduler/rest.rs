@@ -50,8 +50,9 @@ impl Loop<'_> {
             }
         }
         shared.seats.refresh(&mut self.seats);
-        let now = Instant::now();
+        let mut now = Instant::now();
         self.learn(now);
+        self.computing.rests(now);
         let (counters, began) = (&self.seat.counters, shared.stamp(now));
         counters.rests.add(1);
         if self.laps.is_timed() {
@@ -99,15 +100,15 @@ impl Loop<'_> {
                 self.awake();
             }
             if let Some(awake) = self.awake_at.get() {
+                now = awake;
                 trace::parked(from, shared.stamp(awake));
             }
             // Events were dispatched by the sleep; timers are next. They are due by the time at which it woke up.
             if !self.seat.timers.is_empty() {
-                let at = self.awake_at.get().unwrap_or(now);
-                if self.claimed.get() == Some(true) && self.seat.timers.is_due(at) {
+                if self.claimed.get() == Some(true) && self.seat.timers.is_due(now) {
                     self.pass_search_on();
                 }
-                self.expire_timers_at(at);
+                self.expire_timers_at(now);
             }
             let claimed = self.claimed.take().unwrap_or(false);
             self.laps.lap(&counters.sampled.dispatch);
@@ -159,7 +160,7 @@ impl Loop<'_> {
         self.seats
             .iter()
             .filter(|seat| seat.index != self.seat.index)
-            .find_map(|seat| seat.attend(selector, now))
+            .find_map(|seat| seat.attend(self.seat.index, selector, now))
     }
 
     /// When to wake up at the latest, if timers alone would say `deadline`.

@@ -65,8 +65,12 @@ pub(crate) struct Seat {
     pub(crate) lasting_poll: AtomicU64,
     /// How much of the work comes back again and again.
     pub(super) returning: Returning,
+    /// When the sitter last came out of a turn of long polls, likewise as `selected_at`: see `computing.rs`.
+    pub(crate) computed_at: AtomicU64,
     /// When the sitter last came from its selector or was about to go there, in ns since the runtime's start.
     pub(crate) selected_at: AtomicU64,
+    /// When somebody else last looked at its selector, likewise.
+    pub(crate) helped_at: AtomicU64,
     /// Set when the owner wants its seat back from a stand-in.
     pub(crate) wanted: AtomicBool,
     /// The thread that sits, as the system numbers it, if it is one of the runtime's own; else zero.
@@ -337,7 +341,9 @@ impl Seat {
             mean_poll: AtomicU64::new(super::worker::FIRST_GUESS),
             lasting_poll: AtomicU64::new(super::worker::FIRST_GUESS),
             returning: Returning::default(),
+            computed_at: AtomicU64::new(0),
             selected_at: AtomicU64::new(0),
+            helped_at: AtomicU64::new(0),
             wanted: AtomicBool::new(false),
             sitter: AtomicU32::new(0),
             works: AtomicBool::new(false),

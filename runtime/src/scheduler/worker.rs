@@ -34,6 +34,7 @@ use rt_io::driver::Woken;
 use rt_sync::wait;
 
 use super::MOST_FROM_SLOT;
+use super::computing::Computing;
 use super::help::{Attended, coarse};
 use super::laps::Laps;
 use super::seat::{Core, Seat};
@@ -107,6 +108,7 @@ pub(super) struct Loop<'a> {
     /// When the last sleep ended.
     pub(super) awake_at: Cell<Option<Instant>>,
     pub(super) laps: Laps,
+    pub(super) computing: Computing,
 }
 
 impl<'a> Loop<'a> {
@@ -124,6 +126,7 @@ impl<'a> Loop<'a> {
             notes_polls: seat.shared.debug.notes_polls() || trace::is_on(),
             awake_at: Cell::new(None),
             laps: Laps::new(seat.turns()),
+            computing: Computing::default(),
         }
     }
 
@@ -180,9 +183,7 @@ impl<'a> Loop<'a> {
             self.laps.lap(&self.seat.counters.sampled.tasks);
         }
         if turn.full || turn.deferred {
-            if !turn.full && self.seat.registrations() > 0 {
-                self.note_time(Instant::now());
-            }
+            self.time_turn(&turn);
             self.select_now();
         } else if !root.is_ready() {
             self.rest(root);
@@ -281,11 +282,18 @@ impl<'a> Loop<'a> {
         self.unmeasured += polls;
         self.returned += deferred as u32;
         let deferred = deferred > 0;
+        let mut full_at = None;
         if full {
-            self.learn(Instant::now());
+            let now = *full_at.insert(Instant::now());
+            self.learn(now);
             self.share();
         }
-        Some(Ran { full, deferred })
+        Some(Ran {
+            polls,
+            full,
+            full_at,
+            deferred,
+        })
     }
 
     /// In a turn that is timed: one of its polls is timed alone.
@@ -299,7 +307,9 @@ impl<'a> Loop<'a> {
         self.poll(task);
         // Else the sums are a stand-in's.
         if self.cx.sitting.borrow().is_some() {
-            sums.polls.add(self.laps.lap(&sums.tasks));
+            let took = self.laps.lap(&sums.tasks);
+            sums.polls.add(took);
+            self.computing.polled(took);
         }
     }
 
@@ -482,15 +492,17 @@ impl<'a> Loop<'a> {
                 self.awake();
             };
             self.seat.driver.sleep(&self.seat.wakeup.park, |driver| {
+                self.seat.end_attendance();
                 driver.select_until(deadline, awake, &mut woken)
             })
         } else {
             None
         };
-        let turned = slept.unwrap_or_else(|| {
+        let turned = slept.or_else(|| {
             if sleeps {
                 self.awake();
             }
+            // A helper that has the lock does what this one would.
             self.seat
                 .driver
                 .turn(|driver| driver.select_now(&mut woken))
@@ -508,8 +520,9 @@ impl<'a> Loop<'a> {
         self.woken.set(woken);
         self.seat.counters.selects.add(1);
         match turned {
-            Ok(turn) => self.seat.counters.events.add(turn.events as u64),
-            Err(error) => self.seat.shared.debug.selector_failed(&error),
+            Some(Ok(turn)) => self.seat.counters.events.add(turn.events as u64),
+            Some(Err(error)) => self.seat.shared.debug.selector_failed(&error),
+            None => {}
         }
     }
 
@@ -571,9 +584,12 @@ pub(super) enum Select {
 }
 
 /// What a run of ready tasks left.
-struct Ran {
+pub(super) struct Ran {
+    pub(super) polls: u32,
     /// The limit of polls was reached.
     full: bool,
+    /// When that was.
+    pub(super) full_at: Option<Instant>,
     /// Tasks wait for the next select.
     deferred: bool,
 }
