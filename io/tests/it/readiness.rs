@@ -3,8 +3,8 @@
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::pin::pin;
-use std::sync::Arc;
-
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
 use std::thread;
 
 use futures_lite::future::{poll_fn, zip};
@@ -283,7 +283,7 @@ fn recycled_descriptors_and_slots_do_not_mix() {
         assert!(
             silence
                 .as_mut()
-                .poll(&mut std::task::Context::from_waker(&waker))
+                .poll(&mut Context::from_waker(&waker))
                 .is_pending()
         );
         for number in 0..SOCKETS {
@@ -311,10 +311,83 @@ fn recycled_descriptors_and_slots_do_not_mix() {
     });
 }
 
+/// Two events in one batch, and who hears of the one closes the source of the other and makes a new one, which gets its slot and
+/// its descriptor (pains D3).
+#[test]
+fn a_source_that_takes_a_place_within_a_batch_hears_nothing_of_its_predecessor() {
+    struct Swap {
+        handle: Arc<rt_io::driver::Handle>,
+        old: Mutex<Option<Registered<UnixStream>>>,
+        new: Mutex<Option<(Registered<UnixStream>, UnixStream)>>,
+        counter: Arc<Counter>,
+    }
+    impl Wake for Swap {
+        fn wake(self: Arc<Self>) {
+            drop(self.old.lock().unwrap().take());
+            let (io, peer) = pair();
+            assert!(reads_nothing(&io, &self.handle, &self.counter.waker()));
+            *self.new.lock().unwrap() = Some((io, peer));
+        }
+    }
+    /// Registers, and waits.
+    fn reads_nothing(
+        io: &Registered<UnixStream>,
+        handle: &Arc<rt_io::driver::Handle>,
+        waker: &Waker,
+    ) -> bool {
+        let _context = rt_io::context::enter(Some(Arc::clone(handle)), true);
+        let mut cx = Context::from_waker(waker);
+        io.poll_read_stream(&mut cx, 1, |mut io| io.read(&mut [0]))
+            .is_pending()
+    }
+    within_limit(|| {
+        for closed_first in [false, true] {
+            let mut owner = Owner::new("batch");
+            let (closes, mut closes_peer) = pair();
+            let (old, mut old_peer) = pair();
+            let bystander = Counter::new(None);
+            assert!(reads_nothing(&old, &owner.handle, &bystander.waker()));
+            let swap = Arc::new(Swap {
+                handle: Arc::clone(&owner.handle),
+                old: Mutex::new(Some(old)),
+                new: Mutex::new(None),
+                counter: Counter::new(None),
+            });
+            assert!(reads_nothing(
+                &closes,
+                &owner.handle,
+                &Arc::clone(&swap).into()
+            ));
+            owner.settle();
+            let mut peers = [&mut closes_peer, &mut old_peer];
+            if closed_first {
+                peers.reverse();
+            }
+            for peer in peers {
+                peer.write_all(b"x").unwrap();
+            }
+            assert_eq!(owner.driver.turn(None).unwrap().events, 2);
+            let (new, mut new_peer) = swap.new.lock().unwrap().take().expect("it was woken");
+            owner.settle();
+            assert_eq!(
+                swap.counter.wakes(),
+                0,
+                "woken by an event of another source"
+            );
+            assert!(reads_nothing(&new, &owner.handle, &swap.counter.waker()));
+            new_peer.write_all(b"y").unwrap();
+            while swap.counter.wakes() == 0 {
+                owner.driver.turn(None).unwrap();
+            }
+            assert!(!reads_nothing(&new, &owner.handle, &swap.counter.waker()));
+        }
+    });
+}
+
 #[test]
 fn a_waker_that_panics_does_not_keep_others_from_being_woken() {
     struct Bomb;
-    impl std::task::Wake for Bomb {
+    impl Wake for Bomb {
         fn wake(self: Arc<Self>) {
             panic!("boom");
         }
@@ -328,7 +401,7 @@ fn a_waker_that_panics_does_not_keep_others_from_being_woken() {
         let mut second = pin!(io.readable());
         {
             let _context = rt_io::context::enter(Some(Arc::clone(&owner.handle)), true);
-            let mut cx = std::task::Context::from_waker(&bomb);
+            let mut cx = Context::from_waker(&bomb);
             assert!(first.as_mut().poll(&mut cx).is_pending());
         }
         assert!(owner.poll(second.as_mut(), &counter).is_pending());
