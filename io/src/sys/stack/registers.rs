@@ -1,8 +1,6 @@
-//! The registers of a thread, by the numbers that unwinding tables give them: all that depends on the processor.
-#![cfg_attr(
-    target_arch = "aarch64",
-    expect(unsafe_code, reason = "asks the processor to take a signature off")
-)]
+//! The registers of a thread, by the numbers that unwinding tables give them, and how memory is read: all that depends on the
+//! processor.
+#![expect(unsafe_code, reason = "a few instructions of the processor")]
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -83,4 +81,35 @@ pub(super) fn code_address(signed: u64) -> u64 {
 #[cfg(target_arch = "x86_64")]
 pub(super) fn code_address(address: u64) -> u64 {
     address
+}
+
+/// Reads a word of memory as the processor does. A read in Rust is checked by AddressSanitizer, which ends the program where it is
+/// of what lies between the variables of others.
+///
+/// # Safety
+/// `from` is aligned, and mapped.
+#[inline]
+pub(super) unsafe fn load(from: *const u64) -> u64 {
+    let word;
+    // SAFETY: reads what the caller promises to be there.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::asm!(
+            "mov {word}, qword ptr [{from}]",
+            from = in(reg) from,
+            word = out(reg) word,
+            options(readonly, nostack, preserves_flags)
+        );
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        std::arch::asm!(
+            "ldr {word}, [{from}]",
+            from = in(reg) from,
+            word = out(reg) word,
+            options(readonly, nostack, preserves_flags)
+        );
+    }
+    word
 }

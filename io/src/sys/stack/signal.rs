@@ -383,8 +383,8 @@ fn copy_words() -> usize {
     for (index, to) in SLOT.words[..count].iter().enumerate() {
         // SAFETY: inside the stack of this thread, above its pointer, so it is mapped.
         let word = unsafe { from.add(index) };
-        // SAFETY: as above. Volatile: it is the memory of frames that know nothing of this, on this very thread.
-        to.store(unsafe { word.read_volatile() }, Relaxed);
+        // SAFETY: as above, and aligned as `sp` is. It is the memory of frames that know nothing of this.
+        to.store(unsafe { registers::load(word) }, Relaxed);
     }
     count
 }
