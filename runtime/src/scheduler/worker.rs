@@ -458,9 +458,22 @@ impl<'a> Loop<'a> {
 
     /// Rules 5 and 6: wakes a sleeper if there is more than this seat polls next.
     pub(super) fn share(&self) {
-        if self.seat.shared.idle.has_sleeper() && self.seat.backlog() >= WAKE_COST {
+        if self.seat.shared.idle.has_sleeper()
+            && self.seat.backlog() >= WAKE_COST
+            && !self.polls_all_next()
+        {
             self.seat.shared.notify(self.seat);
         }
+    }
+
+    /// Whether what could be stolen is the one task that this seat polls next (rule 5). Where polls are long by the clock, as
+    /// on a machine that is busy elsewhere, each event would wake a sleeper for it else.
+    fn polls_all_next(&self) -> bool {
+        self.seat.stealer.len() == 1
+            && self.seat.next.is_empty()
+            && self
+                .with_core(|core| core.deferred.borrow().is_empty())
+                .unwrap_or(false)
     }
 
     // Steps 4 and 5.
