@@ -15,8 +15,9 @@ use crate::serve;
 /// How long one poll computes.
 const POLL: Duration = Duration::from_micros(100);
 
-/// Between two looks of a task that rests.
-const REST: Duration = Duration::from_millis(1);
+/// Between two looks of a task that rests. Long, since the servers of the other peers rest while one works, and what they
+/// wake up for is in its way.
+const REST: Duration = Duration::from_millis(20);
 
 /// Serves until the parent closes the pipe. `answer` answers it.
 ///
@@ -48,7 +49,11 @@ pub fn serve<P: Peer>(workers: usize, tasks: usize, answer: fn(&[f64])) {
     answer(&[f64::from(address.port())]);
     for line in std::io::stdin().lock().lines() {
         match line.as_deref() {
-            Ok("work") => works.store(true, Relaxed),
+            Ok("work") => {
+                works.store(true, Relaxed);
+                // Until each task has looked.
+                std::thread::sleep(2 * REST);
+            }
             Ok("rest") => works.store(false, Relaxed),
             other => panic!("a busy server understands only `work` and `rest`, not {other:?}"),
         }
