@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use crate::child::CHILD_FLAG;
 use crate::load::{Load, Until};
-use crate::peer::{HttpPeer, Peer, PeerId, Rt, Tokio, Unwatched, by_hand, on_worker};
+use crate::peer::{HttpPeer, Peer, PeerId, Rt, Tokio, by_hand, on_worker, without_monitor};
 use crate::rows::spawn::spawn_join;
 use crate::{busy, rows, serve, stalls, usage, with_peer};
 
@@ -65,7 +65,10 @@ pub fn play_if_child() {
             with_peer!(parse(peer), P => busy::serve::<P>(parse(workers), parse(tasks), answer));
         }
         ["monitor", "on", workers] => watched::<Rt>(parse(workers)),
-        ["monitor", "off", workers] => watched::<Unwatched>(parse(workers)),
+        ["monitor", "off", workers] => {
+            without_monitor();
+            watched::<Rt>(parse(workers));
+        }
         ["http", peer, workers] => match parse(peer) {
             PeerId::Rt => http::<Rt>(parse(workers)),
             PeerId::Tokio => http::<Tokio>(parse(workers)),

@@ -23,7 +23,7 @@ mod rt;
 mod smol;
 mod tokio;
 
-pub use self::rt::{Rt, Unwatched};
+pub use self::rt::{Rt, without_monitor};
 pub use self::smol::Smol;
 pub use self::tokio::Tokio;
 

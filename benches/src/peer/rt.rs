@@ -4,6 +4,7 @@ use std::future::Future;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -14,15 +15,18 @@ use rt::task::JoinHandle;
 
 use super::{HttpPeer, Peer};
 
+/// Whether runtimes that are started have a monitor.
+static MONITOR: AtomicBool = AtomicBool::new(true);
+
+/// The runtimes that this process starts from now on have no monitor. A type of its own for those would be compiled a second
+/// time, and the two copies of one workload differ by 2 % in what they take.
+pub fn without_monitor() {
+    MONITOR.store(false, Relaxed);
+}
+
 /// This project's runtime.
-pub type Rt = Runs<true>;
-
-/// This project's runtime without its monitor.
-pub type Unwatched = Runs<false>;
-
-/// This project's runtime, with its monitor or without.
 #[derive(Debug)]
-pub struct Runs<const MONITOR: bool> {
+pub struct Rt {
     runtime: Runtime,
 }
 
@@ -41,7 +45,7 @@ impl<T> Future for Join<T> {
     }
 }
 
-impl<const MONITOR: bool> Peer for Runs<MONITOR> {
+impl Peer for Rt {
     type Join<T: Send + 'static> = Join<T>;
     type Listener = TcpListener;
     type Stream = TcpStream;
@@ -49,7 +53,7 @@ impl<const MONITOR: bool> Peer for Runs<MONITOR> {
     fn start(workers: usize) -> Self {
         let runtime = Builder::new_multi_thread()
             .worker_threads(workers)
-            .monitor(MONITOR)
+            .monitor(MONITOR.load(Relaxed))
             .build()
             .expect("rt starts");
         Self { runtime }
@@ -127,7 +131,7 @@ impl<const MONITOR: bool> Peer for Runs<MONITOR> {
     }
 }
 
-impl<const MONITOR: bool> HttpPeer for Runs<MONITOR> {
+impl HttpPeer for Rt {
     type Http = TcpStream;
 
     fn http(stream: TcpStream) -> TcpStream {
