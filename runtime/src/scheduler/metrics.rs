@@ -140,6 +140,11 @@ impl Spent {
         self.since.load(Relaxed)
     }
 
+    /// Whether the sitter has not yet said that it is awake.
+    pub(super) fn rests(&self) -> bool {
+        self.mark() % 4 == RESTS
+    }
+
     #[inline]
     fn change(&self, now: u64, to: u64) {
         let since = self.since.load(Relaxed);

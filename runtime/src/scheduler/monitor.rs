@@ -115,14 +115,19 @@ impl Monitor {
 
     /// Notes how long a seat that is stuck has left its selector and its tasks alone.
     fn note_ages(&self, seat: &Seat, now: Instant, stuck_since: Instant) {
+        let seen = now.saturating_duration_since(stuck_since).as_nanos();
+        let seen = u64::try_from(seen).unwrap_or(u64::MAX);
         if seat.registrations() > 0 {
-            self.selector_age_max
-                .fetch_max(seat.selector_age(now), Relaxed);
+            // One that was woken and still waits for a core was at its selector all the time before.
+            let age = if seat.counters.spent.rests() {
+                seen
+            } else {
+                seat.selector_age(now)
+            };
+            self.selector_age_max.fetch_max(age, Relaxed);
         }
         if !seat.stealer.is_empty() || !seat.next.is_empty() {
-            let age = now.saturating_duration_since(stuck_since).as_nanos();
-            self.ready_age_max
-                .fetch_max(u64::try_from(age).unwrap_or(u64::MAX), Relaxed);
+            self.ready_age_max.fetch_max(seen, Relaxed);
         }
     }
 }
@@ -426,3 +431,6 @@ fn serve_guests(shared: &Arc<Shared>) -> Result<(), ()> {
     }
     Ok(())
 }
+
+#[cfg(all(test, not(rt_loom)))]
+mod tests;
