@@ -36,6 +36,7 @@
 //! See `shutdown.rs`.
 
 pub(crate) mod attendance;
+mod backlog;
 pub(crate) mod bed;
 mod computing;
 pub(crate) mod driver_lock;

@@ -10,11 +10,12 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use super::backlog::WAKE_COST;
 use super::help::Attended;
 use super::idle::Rest;
 use super::seat::Seat;
 use super::spare::LOOK;
-use super::worker::{Loop, Root, Select, WAKE_COST, retry};
+use super::worker::{Loop, Root, Select, retry};
 use crate::context::Phase;
 use crate::runtime::config::call;
 use crate::task::Runnable;

@@ -1,6 +1,6 @@
 //! Tasks that give way and come back: when they are worth sharing, however short their polls are.
 //!
-//! What a backlog is worth is judged by the length of a poll (`worker.rs`), which is right for tasks that are polled once
+//! What a backlog is worth is judged by the length of a poll (`backlog.rs`), which is right for tasks that are polled once
 //! and then end or wait. Tasks that give way all the time are polled again and again, and moved only once. So a seat notes for
 //! how long nearly all of its polls have ended that way. It is expected to go on for as long again, and half of that
 //! others could take.

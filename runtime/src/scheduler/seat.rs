@@ -33,7 +33,6 @@ use super::park::Park;
 use super::pinned::Inbox;
 use super::returning::Returning;
 use super::seat_ref::SeatRef;
-use super::worker::MOVE_COST;
 use crate::context::{self, Phase, Sitting};
 use crate::debug::polls::Note;
 use crate::task::Runnable;
@@ -59,7 +58,7 @@ pub(crate) struct Seat {
     pub(crate) driver: DriverLock<Driver>,
     /// Bumped by every turn: the monitor sees by it who is stuck.
     pub(crate) turn: AtomicU64,
-    /// Nanoseconds of a mean poll, as of late: see `worker.rs`. Written by the sitter.
+    /// Nanoseconds of a mean poll, as of late: see `backlog.rs`. Written by the sitter.
     pub(crate) mean_poll: AtomicU64,
     /// The same, of polls that were not alone in taking so long.
     pub(crate) lasting_poll: AtomicU64,
@@ -260,23 +259,13 @@ impl Sitting {
     fn displaced(&self, task: Runnable) {
         self.core.queue.push(task);
         // Rule 5. Unfenced: what is missed here is seen once a turn.
-        if self.seat.shared.idle.has_sleeper() && self.seat.backlog() >= super::worker::WAKE_COST {
+        if self.seat.shared.idle.has_sleeper() && self.seat.backlog() >= super::backlog::WAKE_COST {
             self.seat.shared.notify(&self.seat);
         }
     }
 }
 
 impl Seat {
-    /// How much time others could save by taking what lies in the queue, in ns: a guess.
-    #[inline]
-    pub(crate) fn backlog(&self) -> u64 {
-        let gain = self.lasting_poll.load(Relaxed).saturating_sub(MOVE_COST);
-        match self.stealer.len() as u64 {
-            0 => 0,
-            waiting => waiting * gain + self.returning.gain(),
-        }
-    }
-
     pub(crate) fn new(
         shared: Arc<Shared>,
         index: usize,
@@ -320,7 +309,7 @@ impl Seat {
             streak: Cell::new(0),
             since_select: Cell::new(0),
             since_injector: Cell::new(0),
-            measured: Cell::new(super::worker::FIRST_GUESS),
+            measured: Cell::new(super::backlog::FIRST_GUESS),
             most_polls: Cell::new(shared.config.event_interval),
             random: Cell::new(0x9e37_79b9 ^ (index as u32 + 1)),
         };
@@ -338,8 +327,8 @@ impl Seat {
             counters: Counters::default(),
             driver: DriverLock::new(driver),
             turn: AtomicU64::new(0),
-            mean_poll: AtomicU64::new(super::worker::FIRST_GUESS),
-            lasting_poll: AtomicU64::new(super::worker::FIRST_GUESS),
+            mean_poll: AtomicU64::new(super::backlog::FIRST_GUESS),
+            lasting_poll: AtomicU64::new(super::backlog::FIRST_GUESS),
             returning: Returning::default(),
             computed_at: AtomicU64::new(0),
             selected_at: AtomicU64::new(0),
