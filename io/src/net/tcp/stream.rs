@@ -292,15 +292,16 @@ fn send_gathered(
 ) -> io::Result<usize> {
     match bufs {
         [buf] => send(socket, buf),
-        bufs if len <= GATHER_FEW => send_copied::<GATHER_FEW>(socket, bufs),
-        bufs => send_copied::<GATHER>(socket, bufs),
+        bufs if len <= GATHER_FEW => send_copied::<GATHER_FEW>(socket, bufs, len),
+        bufs => send_copied::<GATHER>(socket, bufs, len),
     }
 }
 
-/// Of buffers which are not longer than `ROOM` in sum.
+/// Of buffers which have `len` bytes in sum, `ROOM` at most.
 fn send_copied<const ROOM: usize>(
     socket: &mio::net::TcpStream,
     bufs: &[IoSlice<'_>],
+    len: usize,
 ) -> io::Result<usize> {
     let mut gathered = [0; ROOM];
     let mut filled = 0;
@@ -308,6 +309,7 @@ fn send_copied<const ROOM: usize>(
         gathered[filled..filled + buf.len()].copy_from_slice(buf);
         filled += buf.len();
     }
+    debug_assert_eq!(filled, len);
     send(socket, &gathered[..filled])
 }
 
