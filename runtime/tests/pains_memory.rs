@@ -2,6 +2,8 @@
 //! since it measures the process.
 #![cfg(target_os = "linux")]
 
+mod resident;
+
 use std::process::{self, Command};
 use std::thread;
 use std::time::Duration;
@@ -9,18 +11,11 @@ use std::time::Duration;
 use rt::runtime::Builder;
 use rt::task::yield_now;
 
+use self::resident::resident;
+
 /// Of a history, each of these tasks would leave a hundred bytes or more: several times [`ROOM`].
 const TASKS: usize = 400_000;
 const ROOM: usize = 8 << 20;
-
-/// What the process has in memory.
-fn resident() -> usize {
-    let text = std::fs::read_to_string("/proc/self/status").unwrap();
-    let mut lines = text.lines();
-    let size = lines.find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    let kilobytes: usize = size.trim().trim_end_matches(" kB").parse().unwrap();
-    kilobytes << 10
-}
 
 /// Whether a thread of this name is there.
 fn is_running(name: &str) -> bool {
