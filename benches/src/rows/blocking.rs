@@ -16,22 +16,26 @@ use crate::peer::{Peer, PeerId, on_worker};
 use crate::report::Metric;
 use crate::{usage, with_peer};
 
+const fn time_and_cpu(goals: &'static [Goal]) -> [Metric; 2] {
+    [
+        Metric {
+            name: "time",
+            unit: "us",
+            goals,
+        },
+        Metric {
+            name: "CPU",
+            unit: "us",
+            goals,
+        },
+    ]
+}
+
 /// The rows of this file.
 pub const ROWS: &[Micro] = &[
     Micro {
         name: "spawn_blocking",
-        metrics: &[
-            Metric {
-                name: "time",
-                unit: "us",
-                goals: &[Goal::OfTokio(0.9)],
-            },
-            Metric {
-                name: "CPU",
-                unit: "us",
-                goals: &[Goal::OfTokio(0.9)],
-            },
-        ],
+        metrics: &time_and_cpu(&[Goal::OfTokio(0.9)]),
         quick: 2_000,
         full: 20_000,
         quick_rounds: 5,
@@ -41,18 +45,7 @@ pub const ROWS: &[Micro] = &[
     },
     Micro {
         name: "spawn_blocking of block_on",
-        metrics: &[
-            Metric {
-                name: "time",
-                unit: "us",
-                goals: &[],
-            },
-            Metric {
-                name: "CPU",
-                unit: "us",
-                goals: &[],
-            },
-        ],
+        metrics: &time_and_cpu(&[]),
         quick: 2_000,
         full: 20_000,
         quick_rounds: 3,
