@@ -137,6 +137,8 @@ pub(super) struct Watched {
     /// Its turn, and since when it has been awake or asleep.
     state: (u64, u64),
     since: Instant,
+    /// Somebody sat on it and did not sleep.
+    awake: bool,
     /// It had not been at its selector for a while, so it was looked at again soon.
     late: bool,
     /// Its thread was found to be stuck.
@@ -304,8 +306,10 @@ impl Looks {
                 unattended = true;
             }
             let before = self.watched.get(seat.index);
+            // Who slept then has just been woken, and may not have said so yet: nothing is known of how long that takes.
             if let Some(before) = before
                 && is_awake
+                && before.awake
                 && before.state == state
             {
                 let is_needed = is_needed(seat);
@@ -334,6 +338,7 @@ impl Looks {
             let seen = Watched {
                 state,
                 since: now,
+                awake: is_awake,
                 late,
                 stuck: false,
                 ran: None,
