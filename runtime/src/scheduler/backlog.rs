@@ -9,8 +9,8 @@
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
 
+use super::moment::Moment;
 use super::seat::Seat;
 use super::worker::{Loop, TURN};
 
@@ -41,7 +41,7 @@ impl Seat {
 
 impl Loop<'_> {
     /// A full turn is over, or the seat is about to sleep: measures its polls, and sets the length of the next turn.
-    pub(super) fn learn(&mut self, now: Instant) {
+    pub(super) fn learn(&mut self, now: Moment) {
         self.note_time(now);
         let polls = std::mem::take(&mut self.unmeasured);
         let returned = std::mem::take(&mut self.returned);
@@ -51,7 +51,7 @@ impl Loop<'_> {
         if polls == 0 {
             return;
         }
-        let took = u64::try_from(now.duration_since(since).as_nanos()).unwrap_or(u64::MAX);
+        let took = now.since(since);
         let each = took / u64::from(polls);
         self.seat.returning.note(took, polls, returned);
         let limit = self.seat.shared.config.event_interval;

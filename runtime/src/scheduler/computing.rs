@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use super::moment::Moment;
 use super::seat::Seat;
 use super::worker::{Loop, Ran};
 use crate::context::Phase;
@@ -40,9 +41,9 @@ const FRESH: Duration = Duration::from_micros(20);
 #[derive(Default)]
 pub(super) struct Computing {
     /// When its last turn was over, if that was timed.
-    turned_at: Option<Instant>,
+    turned_at: Option<Moment>,
     /// When the last turn of long polls was over.
-    computed_at: Option<Instant>,
+    computed_at: Option<Moment>,
     /// Turns are timed whatever it costs.
     suspects: Cell<bool>,
     /// When it may call again, and how long it waited last.
@@ -62,13 +63,13 @@ impl Computing {
 
     /// A turn has ended for want of tasks.
     #[inline]
-    pub(super) fn rests(&mut self, now: Instant) {
+    pub(super) fn rests(&mut self, now: Moment) {
         self.turned_at = Some(now);
     }
 
     /// The polls of a turn were short.
-    fn believe(&mut self, now: Instant) {
-        let lately = |at: Instant| now.saturating_duration_since(at) < MEMORY;
+    fn believe(&mut self, now: Moment) {
+        let lately = |at| now.is_within(MEMORY, at);
         if !self.computed_at.is_some_and(lately) {
             self.suspects.set(false);
             self.turned_at = None;
@@ -94,20 +95,19 @@ impl Loop<'_> {
         let registered = self.seat.registrations() > 0;
         let now = match turn.full_at {
             Some(now) => now,
-            None if registered || self.computing.suspects.get() => Instant::now(),
+            None if registered || self.computing.suspects.get() => Moment::now(&self.seat.shared),
             None => return,
         };
         if registered && turn.full_at.is_none() {
             self.note_time(now);
         }
-        let began = self
-            .computing
-            .turned_at
-            .replace(now)
-            .max(self.awake_at.get());
-        let long = began.is_some_and(|began| {
-            now.saturating_duration_since(began) >= LONG_POLLS.saturating_mul(turn.polls)
-        });
+        let before = self.computing.turned_at.replace(now);
+        let began = match (before, self.awake_at.get()) {
+            (Some(before), awake) => Some(before.or_later(awake)),
+            (None, awake) => awake,
+        };
+        let long = LONG_POLLS.as_nanos() as u64 * u64::from(turn.polls);
+        let long = began.is_some_and(|began| now.since(began) >= long);
         if long {
             self.computed(now);
         } else if self.computing.suspects.get() {
@@ -118,14 +118,12 @@ impl Loop<'_> {
     /// A turn of long polls is over.
     #[cold]
     #[inline(never)]
-    fn computed(&mut self, now: Instant) {
-        self.seat
-            .computed_at
-            .store(self.seat.shared.stamp(now), Relaxed);
+    fn computed(&mut self, now: Moment) {
+        self.seat.computed_at.store(now.stamp, Relaxed);
         self.computing.suspects.set(true);
         self.computing.computed_at = Some(now);
         if self.takes_any() {
-            self.look_at_another(now);
+            self.look_at_another(now.at);
         }
         if self.seat.registrations() > 0 {
             self.call_for_attendance(now);
@@ -133,21 +131,21 @@ impl Loop<'_> {
     }
 
     /// Wakes a sleeper, which finds nothing else to do, if nobody attends to this seat.
-    fn call_for_attendance(&mut self, now: Instant) {
+    fn call_for_attendance(&mut self, now: Moment) {
         let (shared, calls) = (&self.seat.shared, &mut self.computing);
         if self.seat.attendance.is_attended() {
             calls.pause = Duration::ZERO;
             return;
         }
-        let is_new = |at: Instant| now.saturating_duration_since(at) < SURE;
+        let is_new = |at| now.is_within(SURE, at);
         if self.awake_at.get().is_some_and(is_new)
-            || calls.call_at.is_some_and(|at| now < at)
+            || calls.call_at.is_some_and(|at| now.at < at)
             || !shared.idle.has_sleeper()
         {
             return;
         }
         calls.pause = (calls.pause * 2).clamp(CALL_AGAIN.0, CALL_AGAIN.1);
-        calls.call_at = Some(now + calls.pause);
+        calls.call_at = Some(now.at + calls.pause);
         shared.notify(self.seat);
     }
 

@@ -57,14 +57,6 @@ impl Shared {
 }
 
 impl Seat {
-    /// The sitter is at its selector, or leaves it. When that is, as a stamp.
-    #[inline]
-    pub(super) fn note_selected(&self, at: Instant) -> u64 {
-        let stamp = self.shared.stamp(at);
-        self.selected_at.store(stamp, Relaxed);
-        stamp
-    }
-
     /// Nanoseconds since anybody looked at its selector.
     pub(crate) fn selector_age(&self, now: Instant) -> u64 {
         let looked = self.selected_at.load(Relaxed);

@@ -48,6 +48,7 @@ pub(crate) mod launch;
 pub(crate) mod lend;
 pub(crate) mod live;
 pub(crate) mod metrics;
+mod moment;
 mod monitor;
 pub(crate) mod next_slot;
 pub(crate) mod park;

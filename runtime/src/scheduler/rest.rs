@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use super::backlog::WAKE_COST;
 use super::help::Attended;
 use super::idle::Rest;
+use super::moment::Moment;
 use super::seat::Seat;
 use super::spare::LOOK;
 use super::worker::{Loop, Root, Select, retry};
@@ -51,10 +52,11 @@ impl Loop<'_> {
             }
         }
         shared.seats.refresh(&mut self.seats);
-        let mut now = Instant::now();
+        let now = Moment::now(&shared);
         self.learn(now);
         self.computing.rests(now);
-        let (counters, began) = (&self.seat.counters, shared.stamp(now));
+        let (counters, began) = (&self.seat.counters, now.stamp);
+        let mut now = now.at;
         counters.rests.add(1);
         if self.laps.is_timed() {
             counters.sampled.searches.add(1);
@@ -101,8 +103,8 @@ impl Loop<'_> {
                 self.awake();
             }
             if let Some(awake) = self.awake_at.get() {
-                now = awake;
-                trace::parked(from, shared.stamp(awake));
+                now = awake.at;
+                trace::parked(from, awake.stamp);
             }
             // Events were dispatched by the sleep; timers are next. They are due by the time at which it woke up.
             if !self.seat.timers.is_empty() {

@@ -31,6 +31,7 @@ use super::MOST_FROM_SLOT;
 use super::computing::Computing;
 use super::help::{Attended, coarse};
 use super::laps::Laps;
+use super::moment::Moment;
 use super::seat::{Core, Seat};
 use super::seats::Snapshot;
 use crate::context::{Context, Phase};
@@ -74,7 +75,7 @@ pub(super) struct Loop<'a> {
     pub(super) own: bool,
     pub(super) seats: Snapshot,
     /// When the polls began that `unmeasured` counts: after the last sleep, or the last full turn.
-    pub(super) busy_since: Option<Instant>,
+    pub(super) busy_since: Option<Moment>,
     /// Polls since then.
     pub(super) unmeasured: u32,
     /// How many of those tasks gave way and came back.
@@ -87,7 +88,7 @@ pub(super) struct Loop<'a> {
     /// Whether this is debug mode, or a trace is taken.
     notes_polls: bool,
     /// When the last sleep ended.
-    pub(super) awake_at: Cell<Option<Instant>>,
+    pub(super) awake_at: Cell<Option<Moment>>,
     pub(super) laps: Laps,
     pub(super) computing: Computing,
 }
@@ -113,8 +114,9 @@ impl<'a> Loop<'a> {
 
     /// Turns until there is a reason to stop.
     pub(super) fn run(&mut self, root: &mut impl Root) -> Exit {
-        let now = self.note_time(Instant::now());
-        self.seat.counters.spent.sit(now);
+        let now = Moment::now(&self.seat.shared);
+        self.note_time(now);
+        self.seat.counters.spent.sit(now.stamp);
         // It may be in its first poll for long.
         self.seat.shared.monitor.bed.wake();
         let exit = loop {
@@ -132,8 +134,8 @@ impl<'a> Loop<'a> {
         };
         // A seat that is lent is its stand-in's.
         if exit != Exit::Lent {
-            let now = self.seat.shared.stamp(Instant::now());
-            self.seat.counters.spent.leave(now);
+            let now = Moment::now(&self.seat.shared);
+            self.seat.counters.spent.leave(now.stamp);
         }
         exit
     }
@@ -175,9 +177,9 @@ impl<'a> Loop<'a> {
     #[cold]
     #[inline(never)]
     fn timed_turn(&mut self, root: &mut impl Root) -> Option<Exit> {
-        let now = Instant::now();
-        wait::set_now(coarse(self.seat.shared.stamp(now)));
-        self.laps.begin(now);
+        let now = Moment::now(&self.seat.shared);
+        wait::set_now(coarse(now.stamp));
+        self.laps.begin(now.at);
         let exit = self.turn::<true>(root);
         self.laps.end();
         if exit != Some(Exit::Lent) {
@@ -188,10 +190,9 @@ impl<'a> Loop<'a> {
 
     /// The seat is at its selector, or leaves it: the time of tasks that begin to wait, and of whoever looks after the seat.
     #[inline]
-    pub(super) fn note_time(&self, now: Instant) -> u64 {
-        let stamp = self.seat.note_selected(now);
-        wait::set_now(coarse(stamp));
-        stamp
+    pub(super) fn note_time(&self, now: Moment) {
+        self.seat.selected_at.store(now.stamp, Relaxed);
+        wait::set_now(coarse(now.stamp));
     }
 
     pub(super) fn interrupted(&self) -> Option<Exit> {
@@ -265,7 +266,7 @@ impl<'a> Loop<'a> {
         let deferred = deferred > 0;
         let mut full_at = None;
         if full {
-            let now = *full_at.insert(Instant::now());
+            let now = *full_at.insert(Moment::now(&self.seat.shared));
             self.learn(now);
             self.share();
         }
@@ -496,10 +497,11 @@ impl<'a> Loop<'a> {
     /// The thread is awake again, and has not looked at anything yet.
     pub(super) fn awake(&self) {
         let shared = &self.seat.shared;
-        let now = Instant::now();
+        let now = Moment::now(shared);
         self.awake_at.set(Some(now));
-        self.laps.skip(now);
-        self.seat.counters.spent.wake(self.note_time(now));
+        self.laps.skip(now.at);
+        self.note_time(now);
+        self.seat.counters.spent.wake(now.stamp);
         self.seat.timers.after_park();
         self.claimed.set(Some(
             self.seat
@@ -524,7 +526,7 @@ pub(super) struct Ran {
     /// The limit of polls was reached.
     full: bool,
     /// When that was.
-    pub(super) full_at: Option<Instant>,
+    pub(super) full_at: Option<Moment>,
     /// Tasks wait for the next select.
     deferred: bool,
 }
