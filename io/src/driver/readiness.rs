@@ -302,11 +302,14 @@ impl Readiness {
         }
     }
 
-    #[inline]
+    /// Always inline: a call for each event is 20 instructions of saving registers.
+    #[inline(always)]
     fn take(&self, fresh: Ready, waiters: bool, woken: &mut Vec<Waker>) {
         for direction in [Direction::Read, Direction::Write] {
-            if !(fresh & direction.mask()).is_empty() {
-                woken.extend(self.slot(direction).take());
+            if !(fresh & direction.mask()).is_empty()
+                && let Some(waker) = self.slot(direction).take()
+            {
+                woken.push(waker);
             }
         }
         if waiters && !fresh.is_empty() {
