@@ -6,6 +6,9 @@ use crate::runtime::{Builder, Runtime};
 /// Longer than any test may take.
 const LONG: Duration = Duration::from_secs(60);
 
+/// Long enough that nothing of the start will wake it any more.
+const SLEPT: Duration = Duration::from_millis(30);
+
 /// A runtime without a monitor of its own, and its worker, which has slept in its selector for so long.
 fn sleeper(slept: Duration) -> (Runtime, Arc<Seat>, Instant) {
     let runtime = Builder::new_multi_thread()
@@ -36,7 +39,7 @@ fn sleeper(slept: Duration) -> (Runtime, Arc<Seat>, Instant) {
 /// Its thread has slept in the selector, was woken, and the machine has no core for it yet.
 #[test]
 fn a_seat_that_slept_was_at_its_selector() {
-    let (_runtime, seat, now) = sleeper(Duration::from_millis(30));
+    let (_runtime, seat, now) = sleeper(SLEPT);
     let seen = Duration::from_millis(2);
     let monitor = Monitor::new(true);
     monitor.note_ages(&seat, now, now.checked_sub(seen).unwrap());
@@ -46,7 +49,7 @@ fn a_seat_that_slept_was_at_its_selector() {
 /// The monitor sleeps while everybody does. It is woken together with a worker, and looks before that one is awake.
 #[test]
 fn a_seat_that_was_just_woken_is_not_stuck() {
-    let (runtime, seat, now) = sleeper(Duration::ZERO);
+    let (runtime, seat, now) = sleeper(SLEPT);
     let shared = runtime.handle().shared.clone();
     let mut looks = Looks::new(&shared);
     looks.look(&shared, now);
