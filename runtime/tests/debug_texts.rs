@@ -358,6 +358,21 @@ fn plays_a_child() {
             report.to_string(),
             "runtime 'texts': a selector failed: Operation not permitted (os error 1)"
         );
+        // It is asked again now and then, not all the time (60,000 times were seen), and the rest goes on.
+        let selects = || -> u64 {
+            let workers = runtime.metrics().workers;
+            workers.iter().map(|worker| worker.selects).sum()
+        };
+        let before = selects();
+        runtime.block_on(async {
+            for _ in 0..20 {
+                rt::spawn(rt::time::sleep(Duration::from_millis(10)))
+                    .await
+                    .unwrap();
+            }
+        });
+        let asked = selects() - before;
+        assert!((1..1000).contains(&asked), "asked {asked} times in 200 ms");
         // It ends all the same.
         drop(runtime);
     });

@@ -28,6 +28,10 @@ const STEAL_COST: u64 = 50_000;
 /// See [`Loop::before_a_look`]: as often as the monitor of the other flavour looks in times of trouble.
 const ABANDONED: Duration = Duration::from_millis(2);
 
+/// For how long a seat whose selector has failed sleeps without it. It may fail for good, and would be asked again at once:
+/// a core that is used up for nothing, until somebody reads the report.
+const AFTER_FAILURE: Duration = Duration::from_millis(10);
+
 /// What a search brought.
 enum Find {
     /// From the inbox: for this thread alone.
@@ -148,7 +152,11 @@ impl Loop<'_> {
         let deadline = self.before_a_look(self.seat.timers.before_park());
         self.seat.counters.parks.add(1);
         if attended.is_some() || self.seat.registrations() > 0 {
-            self.select(deadline, Select::Asleep(attended));
+            if self.select(deadline, Select::Asleep(attended)).is_err() {
+                let later = Instant::now() + AFTER_FAILURE;
+                let deadline = deadline.map_or(later, |deadline| deadline.min(later));
+                self.seat.wakeup.park.park(Some(deadline));
+            }
         } else {
             self.seat.wakeup.park.park(deadline);
         }
@@ -191,7 +199,7 @@ impl Loop<'_> {
     fn advance_virtual_time(&self, selecting: bool) -> bool {
         if selecting {
             let before = self.seat.counters.events.get();
-            self.select(None, Select::Now);
+            let _ = self.select(None, Select::Now);
             if self.seat.counters.events.get() != before {
                 return true;
             }

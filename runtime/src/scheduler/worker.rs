@@ -416,7 +416,7 @@ impl<'a> Loop<'a> {
     /// A select that does not wait, between two full turns. Deferred tasks come back behind what it brings.
     pub(super) fn select_now(&mut self) {
         if self.seat.registrations() > 0 {
-            self.select(None, Select::Now);
+            let _ = self.select(None, Select::Now);
         }
         self.with_core(|core| {
             core.since_select.set(0);
@@ -428,7 +428,13 @@ impl<'a> Loop<'a> {
 
     /// One turn of the driver. Asleep it waits until `deadline`, and the seat's sleep is over when it is back; the seat to
     /// which it attends, if any, is given free before anybody is woken.
-    pub(super) fn select(&self, deadline: Option<Instant>, how: Select) {
+    ///
+    /// An error has been reported.
+    pub(super) fn select(
+        &self,
+        deadline: Option<Instant>,
+        how: Select,
+    ) -> Result<(), SelectFailed> {
         let mut woken = self.woken.take();
         let (sleeps, attended) = match how {
             Select::Now => (false, None),
@@ -469,9 +475,13 @@ impl<'a> Loop<'a> {
         self.seat.counters.selects.add(1);
         match turned {
             Some(Ok(turn)) => self.seat.counters.events.add(turn.events as u64),
-            Some(Err(error)) => self.seat.shared.debug.selector_failed(&error),
+            Some(Err(error)) => {
+                self.seat.shared.debug.selector_failed(&error);
+                return Err(SelectFailed);
+            }
             None => {}
         }
+        Ok(())
     }
 
     /// Before it wakes anybody: who was claimed to search has other things to do first, and another one searches. Whoever
@@ -511,6 +521,9 @@ impl<'a> Loop<'a> {
         shared.monitor.bed.wake();
     }
 }
+
+/// The selector of the seat could not be asked.
+pub(super) struct SelectFailed;
 
 /// How [`Loop::select`] is at the selector.
 pub(super) enum Select {
