@@ -8,6 +8,8 @@
 //! 4. **Timeout**: none if anything is ready; else until the earliest timer; else unbounded.
 //! 5. **Select** and **dispatch**: wakes go to the back of the queue.
 //!
+//! Which task comes next is in `next_task.rs`, steps 4 and 5 are in `select.rs`.
+//!
 //! # How long a turn is
 //! At most `event_interval` (61) polls or about [`TURN`], whichever is first. A clock read for each poll would cost more
 //! than a small poll, so the limit is learnt: a turn that was full is timed as a whole, and the number of polls of
@@ -23,13 +25,11 @@ use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use crossbeam_deque::Steal;
 use rt_io::driver::Woken;
 use rt_sync::wait;
 
-use super::MOST_FROM_SLOT;
 use super::computing::Computing;
-use super::help::{Attended, coarse};
+use super::help::coarse;
 use super::laps::Laps;
 use super::moment::Moment;
 use super::seat::{Core, Seat};
@@ -42,9 +42,6 @@ use crate::trace;
 /// How long a turn may take before sockets and timers are looked at again. Long against a select (0.3 µs), short
 /// against what a client notices.
 pub(super) const TURN: Duration = Duration::from_micros(100);
-
-/// How often a contended steal is tried before the thief goes on to the next victim: no unbounded retry (pains A5).
-const STEAL_TRIES: usize = 4;
 
 /// What a seat runs besides tasks: the root future of a guest, or nothing.
 pub(super) trait Root {
@@ -84,7 +81,7 @@ pub(super) struct Loop<'a> {
     /// as searching.
     pub(super) claimed: Cell<Option<bool>>,
     /// Wakers of one select; kept for its capacity.
-    woken: Cell<Woken>,
+    pub(super) woken: Cell<Woken>,
     /// Whether this is debug mode, or a trace is taken.
     notes_polls: bool,
     /// When the last sleep ended.
@@ -335,202 +332,6 @@ impl<'a> Loop<'a> {
             .saturating_sub(core.since_injector.get());
         until_select.min(until_injector).max(1)
     }
-
-    /// What comes before the own queue: a task that a search found, and, when it is time, one from the injector or the
-    /// inbox.
-    fn first_task(&self, core: &Core) -> Option<Runnable> {
-        if let Some(task) = core.found.take() {
-            return Some(task);
-        }
-        if core.since_injector.get() < self.seat.shared.config.global_queue_interval {
-            return None;
-        }
-        core.since_injector.set(0);
-        if let Some(task) = self.pinned_task() {
-            // Either kind may be ready without end: both have their turn. The others go where thieves find them, should
-            // this one not give way.
-            if self.takes_any() {
-                let injector = &self.seat.shared.injector;
-                retry(|| injector.steal_batch(&core.queue));
-            }
-            return Some(task);
-        }
-        self.injected_task(core)
-    }
-
-    fn pinned_task(&self) -> Option<Runnable> {
-        if self.own {
-            self.seat.inbox.pop()
-        } else {
-            None
-        }
-    }
-
-    fn injected_task(&self, core: &Core) -> Option<Runnable> {
-        if self.takes_any() {
-            self.steal_injected(core)
-        } else {
-            None
-        }
-    }
-
-    /// What others have put where only this seat, or any, takes it.
-    fn foreign_task(&self, core: &Core) -> Option<Runnable> {
-        self.pinned_task().or_else(|| self.injected_task(core))
-    }
-
-    /// Own work, in order: the slot, the queue; and then what others have put. Always inline: the turn that is timed has a
-    /// copy of its own, and a call for each poll costs 3 % of a yield.
-    #[inline(always)]
-    fn next_task(&self, core: &Core) -> Option<Runnable> {
-        if let Some(task) = self.seat.next.take() {
-            let streak = core.streak.get();
-            if streak < MOST_FROM_SLOT || core.queue.is_empty() {
-                core.streak.set(streak + 1);
-                self.seat.counters.next_slot_hits.add(1);
-                return Some(task);
-            }
-            core.queue.push(task);
-        }
-        core.streak.set(0);
-        match core.queue.pop() {
-            Some(task) => Some(task),
-            None => self.foreign_task(core),
-        }
-    }
-
-    /// Whether this seat takes whatever task there is: guests of the multi-thread flavour do not.
-    #[inline]
-    pub(super) fn takes_any(&self) -> bool {
-        self.seat.idle_index.is_some() || self.seat.works.load(Relaxed)
-    }
-
-    pub(super) fn steal_injected(&self, core: &Core) -> Option<Runnable> {
-        core.since_injector.set(0);
-        let injector = &self.seat.shared.injector;
-        retry(|| injector.steal_batch_and_pop(&core.queue))
-    }
-
-    // Steps 4 and 5.
-
-    /// A select that does not wait, between two full turns. Deferred tasks come back behind what it brings.
-    pub(super) fn select_now(&mut self) {
-        if self.seat.registrations() > 0 {
-            let _ = self.select(None, Select::Now);
-        }
-        self.with_core(|core| {
-            core.since_select.set(0);
-            for task in core.deferred.borrow_mut().drain(..) {
-                core.queue.push(task);
-            }
-        });
-    }
-
-    /// One turn of the driver. Asleep it waits until `deadline`, and the seat's sleep is over when it is back; the seat to
-    /// which it attends, if any, is given free before anybody is woken.
-    ///
-    /// An error has been reported.
-    pub(super) fn select(
-        &self,
-        deadline: Option<Instant>,
-        how: Select,
-    ) -> Result<(), SelectFailed> {
-        let mut woken = self.woken.take();
-        let (sleeps, attended) = match how {
-            Select::Now => (false, None),
-            Select::Asleep(attended) => (true, attended),
-        };
-        let slept = if sleeps {
-            let awake = || {
-                self.seat.wakeup.park.after_select();
-                self.awake();
-            };
-            self.seat.driver.sleep(&self.seat.wakeup.park, |driver| {
-                self.seat.end_attendance();
-                driver.select_until(deadline, awake, &mut woken)
-            })
-        } else {
-            None
-        };
-        let turned = slept.or_else(|| {
-            if sleeps {
-                self.awake();
-            }
-            // A helper that has the lock does what this one would.
-            self.seat
-                .driver
-                .turn(|driver| driver.select_now(&mut woken))
-        });
-        self.laps.lap(&self.seat.counters.sampled.select);
-        // The selector is unlocked: a waker may be foreign, and then it may do anything, also block.
-        drop(attended);
-        if !woken.is_empty() {
-            self.pass_search_on();
-        }
-        self.cx.phase.set(Phase::Dispatching);
-        woken.wake_contained();
-        self.cx.phase.set(Phase::Polling);
-        self.laps.lap(&self.seat.counters.sampled.dispatch);
-        self.woken.set(woken);
-        self.seat.counters.selects.add(1);
-        match turned {
-            Some(Ok(turn)) => self.seat.counters.events.add(turn.events as u64),
-            Some(Err(error)) => {
-                self.seat.shared.debug.selector_failed(&error);
-                return Err(SelectFailed);
-            }
-            None => {}
-        }
-        Ok(())
-    }
-
-    /// Before it wakes anybody: who was claimed to search has other things to do first, and another one searches. Whoever
-    /// queues a task relies on those who search, so nobody's code runs on their threads (pains A5).
-    pub(super) fn pass_search_on(&self) {
-        if self.claimed.get() != Some(true) {
-            return;
-        }
-        self.claimed.set(Some(false));
-        if let Some(index) = self.seat.idle_index {
-            self.let_another_search(index);
-        }
-    }
-
-    /// Whoever claimed this worker wanted something searched for. It does something else: another has to do that.
-    pub(super) fn let_another_search(&self, index: usize) {
-        let shared = &self.seat.shared;
-        if shared.idle.stop_searching(index) && self.look() {
-            shared.notify_injected();
-        }
-    }
-
-    /// The thread is awake again, and has not looked at anything yet.
-    pub(super) fn awake(&self) {
-        let shared = &self.seat.shared;
-        let now = Moment::now(shared);
-        self.awake_at.set(Some(now));
-        self.laps.skip(now.at);
-        self.note_time(now);
-        self.seat.counters.spent.wake(now.stamp);
-        self.seat.timers.after_park();
-        self.claimed.set(Some(
-            self.seat
-                .idle_index
-                .is_some_and(|index| shared.idle.wake(index)),
-        ));
-        shared.monitor.bed.wake();
-    }
-}
-
-/// The selector of the seat could not be asked.
-pub(super) struct SelectFailed;
-
-/// How [`Loop::select`] is at the selector.
-pub(super) enum Select {
-    /// It looks, and does not wait.
-    Now,
-    /// It sleeps there, and attends to this seat meanwhile.
-    Asleep(Option<Attended>),
 }
 
 /// What a run of ready tasks left.
@@ -542,16 +343,4 @@ pub(super) struct Ran {
     pub(super) full_at: Option<Moment>,
     /// Tasks wait for the next select.
     deferred: bool,
-}
-
-/// Retries a contended steal a few times.
-pub(super) fn retry<T>(mut steal: impl FnMut() -> Steal<T>) -> Option<T> {
-    for _ in 0..STEAL_TRIES {
-        match steal() {
-            Steal::Success(stolen) => return Some(stolen),
-            Steal::Empty => return None,
-            Steal::Retry => {}
-        }
-    }
-    None
 }
