@@ -25,7 +25,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::{Duration, Instant};
 
 use rt_io::fence;
-use rt_io::thread::{Activity, ThreadId};
 
 use super::bed::{Bed, Sleep};
 use super::lend::Job;
@@ -33,6 +32,8 @@ use super::seats::Snapshot;
 use super::spare::SpareWorkers;
 use super::{Seat, Shared, launch};
 use crate::debug;
+
+pub(super) use self::watched::{Found, Watched};
 
 /// Between two looks while all goes well. A task that blocks its worker out of the blue delays its neighbours by one of
 /// these, unless another worker runs out of work meanwhile. Looks each 2 ms were 1.4 % of the CPU of an echo server with 50
@@ -60,15 +61,6 @@ const CROWDED_FOR: Duration = Duration::from_millis(100);
 /// With every worker asleep for so long the monitor sleeps as well. A server with a request now and then does not pay for
 /// waking it each time.
 const QUIET: Duration = Duration::from_millis(25);
-
-/// How much of a core a thread must have had in one turn to count as stuck.
-const COMPUTES: Duration = Duration::from_millis(2);
-
-/// How long a turn must take to count as stuck, where nothing else is known: several slices of the kernel's scheduler.
-const UNKNOWN: Duration = Duration::from_millis(10);
-
-/// Between two questions about one thread.
-const ASK_AGAIN: Duration = Duration::from_millis(4);
 
 /// What others see of the monitor.
 pub(crate) struct Monitor {
@@ -129,56 +121,6 @@ impl Monitor {
         if !seat.stealer.is_empty() || !seat.next.is_empty() {
             self.ready_age_max.fetch_max(seen, Relaxed);
         }
-    }
-}
-
-/// A seat as it was when the monitor last saw a change.
-pub(super) struct Watched {
-    /// Its turn, and since when it has been awake or asleep.
-    state: (u64, u64),
-    since: Instant,
-    /// Somebody sat on it and did not sleep.
-    awake: bool,
-    /// It had not been at its selector for a while, so it was looked at again soon.
-    late: bool,
-    /// Its thread was found to be stuck.
-    stuck: bool,
-    /// What its thread had computed when the system was first asked.
-    ran: Option<Duration>,
-    /// When to ask again.
-    ask_at: Instant,
-}
-
-/// What a thread does that does not turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
-    /// It blocks, or computes.
-    Stuck,
-    /// It waits for a core.
-    Waits,
-    /// That will be known when it is asked for the next time.
-    Unknown,
-}
-
-impl Watched {
-    /// Asks the system what the thread of the seat does. That takes some 20 µs.
-    pub(super) fn ask(&mut self, seat: &Seat, now: Instant) -> Found {
-        let found = match ThreadId::from_raw(seat.sitter.load(Relaxed)).activity() {
-            Some(Activity::Blocked) => Found::Stuck,
-            Some(Activity::Runnable(ran)) => match self.ran {
-                None => {
-                    self.ran = Some(ran);
-                    Found::Unknown
-                }
-                Some(before) if ran.saturating_sub(before) >= COMPUTES => Found::Stuck,
-                Some(_) => Found::Waits,
-            },
-            None if now.saturating_duration_since(self.since) >= UNKNOWN => Found::Stuck,
-            None => Found::Unknown,
-        };
-        self.stuck |= found == Found::Stuck;
-        self.ask_at = now + ASK_AGAIN;
-        found
     }
 }
 
@@ -439,3 +381,4 @@ fn serve_guests(shared: &Arc<Shared>) -> Result<(), ()> {
 
 #[cfg(all(test, not(rt_loom)))]
 mod tests;
+mod watched;
