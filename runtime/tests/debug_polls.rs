@@ -418,12 +418,19 @@ fn the_environment_decides_where_the_builder_does_not() {
             assert!(output.status.success(), "{output:?}");
             String::from_utf8(output.stderr).unwrap()
         };
-        let text = stderr_with("1");
-        assert!(text.contains("rt: runtime 'child': task "), "{text}");
-        assert!(text.contains("has not given way for"), "{text}");
-        assert!(text.contains("that poll took"), "{text}");
-        if STACKS {
-            assert!(text.contains("sleeps at"), "{text}");
+        for tries_left in (0..5).rev() {
+            let text = stderr_with("1");
+            assert!(text.contains("rt: runtime 'child': task "), "{text}");
+            assert!(text.contains("has not given way for"), "{text}");
+            assert!(text.contains("that poll took"), "{text}");
+            // A thread that gets no core for 100 ms has not told its stack, and the report says so.
+            if tries_left > 0 && text.contains("the thread does not take signals") {
+                continue;
+            }
+            if STACKS {
+                assert!(text.contains("sleeps at"), "{text}");
+            }
+            break;
         }
         let text = stderr_with("0");
         assert!(!text.contains("rt: "), "{text}");
