@@ -56,6 +56,8 @@ struct Inner {
     park: Park,
     live: LiveTasks,
     listed: bool,
+    /// Tasks that are over stay in the list until they are taken out.
+    late: bool,
     closed: AtomicBool,
 }
 
@@ -63,21 +65,28 @@ impl Scheduler {
     /// Without a live list.
     #[must_use]
     pub fn new() -> Self {
-        Self::with(false)
+        Self::with(false, false)
     }
 
     /// With a live list, so that it can be shut down.
     #[must_use]
     pub fn listed() -> Self {
-        Self::with(true)
+        Self::with(true, false)
     }
 
-    fn with(listed: bool) -> Self {
+    /// With a live list from which [`clean_up`](Self::clean_up) takes the tasks that are over.
+    #[must_use]
+    pub fn late() -> Self {
+        Self::with(true, true)
+    }
+
+    fn with(listed: bool, late: bool) -> Self {
         let inner = Inner {
             ready: Mutex::new(VecDeque::new()),
             park: Park::new(),
             live: LiveTasks::new(),
             listed,
+            late,
             closed: AtomicBool::new(false),
         };
         Self(Arc::new(inner), Touch::new())
@@ -154,6 +163,20 @@ impl Scheduler {
         TaskRef::shut_down_all(self.0.live.close());
     }
 
+    /// References to the tasks in the live list.
+    #[must_use]
+    pub fn tasks(&self) -> Vec<TaskRef> {
+        self.0.live.snapshot()
+    }
+
+    /// Takes tasks out of the list that are over, and gives up the list's reference to each, and this one.
+    pub fn clean_up(&self, tasks: Vec<TaskRef>) {
+        self.0.live.remove_departed(tasks.iter());
+        for task in tasks {
+            task.drop_many(2);
+        }
+    }
+
     /// The tasks in the live list.
     #[must_use]
     pub fn ids(&self) -> Vec<Id> {
@@ -188,7 +211,7 @@ impl Schedule for Scheduler {
 
     fn release(&self, task: &Header) -> bool {
         self.1.0.with(|_| ());
-        self.0.listed && self.0.live.remove(task)
+        self.0.listed && !self.0.late && self.0.live.remove(task)
     }
 
     fn is_closed(&self) -> bool {

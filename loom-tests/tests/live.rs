@@ -4,7 +4,8 @@
 //! Seen to fail: an `insert` into a closed list (`spawn_against_close`: the task is left); an `end_poll` that does not
 //! look at `CANCELLED` (the same); no fence at the start of a poll, and a `claim_queued` that does not ask whether the poll
 //! has begun (all but the last: two threads at the future); a wake that does not say that no poll has begun since
-//! (`a_queue_that_nobody_runs`: the task is left); a `remove` that leaves the cursor alone (`ends_and_a_spawn_against_a_walk`).
+//! (`a_queue_that_nobody_runs`: the task is left); a `remove` that leaves the cursor alone (`ends_and_a_spawn_against_a_walk`);
+//! a walk that shows what is over (`departures_against_a_walk`).
 #![cfg(rt_loom)]
 
 use std::future::{pending, poll_fn};
@@ -189,6 +190,54 @@ fn ends_and_a_spawn_against_a_walk() {
         assert!(doomed.iter().chain([&new]).all(|handle| times(handle) <= 1));
         scheduler.shut_down();
         scheduler.run();
+        assert_eq!(scheduler.living(), 0);
+    });
+}
+
+/// Tasks that are over and still in the list, which their worker takes out during a walk: the walk meets the one that lives,
+/// and none of them.
+#[test]
+fn departures_against_a_walk() {
+    check(3, || {
+        let scheduler = Scheduler::late();
+        let drops = StdArc::new(AtomicUsize::new(0));
+        let (alive, waker) = waiting(&scheduler, &drops);
+        let short: Vec<_> = (0..2).map(|_| scheduler.spawn(async {})).collect();
+        let (last, over): (Vec<_>, Vec<_>) = scheduler
+            .tasks()
+            .into_iter()
+            .partition(|task| task.id() == alive.id());
+        assert_eq!((scheduler.run(), over.len()), (2, 2));
+        drop(short);
+        let worker = scheduler.clone();
+        let worker = thread::spawn(move || worker.clean_up(over));
+        assert_eq!(scheduler.ids(), [alive.id()]);
+        worker.join().unwrap();
+        assert_eq!(scheduler.ids(), [alive.id()]);
+        scheduler.shut_down();
+        assert!(!ended_well(alive));
+        drop(waker);
+        scheduler.clean_up(last);
+        assert_eq!(drops.load(SeqCst), 1);
+    });
+}
+
+/// Whoever sees the end of a task does not find it in the list afterwards, though it is still there.
+#[test]
+fn what_is_over_is_not_shown() {
+    check(3, || {
+        let scheduler = Scheduler::late();
+        let handle = scheduler.spawn(async {});
+        let over = scheduler.tasks();
+        let worker = scheduler.clone();
+        let worker = thread::spawn(move || {
+            worker.run();
+            worker.clean_up(over);
+        });
+        if handle.is_finished() {
+            assert_eq!(scheduler.living(), 0);
+        }
+        worker.join().unwrap();
         assert_eq!(scheduler.living(), 0);
     });
 }

@@ -20,8 +20,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::blocking::follow_up::{self, Stage};
+use crate::scheduler::departed::{Batch, Departed};
 use crate::scheduler::{Core, Seat, SeatRef, Shared};
-use crate::task::Runnable;
+use crate::task::stock::{Freed, Memory};
+use crate::task::{Runnable, TaskRef};
 
 /// A thread's relation to a runtime.
 pub(crate) struct Context {
@@ -39,6 +41,10 @@ pub(crate) struct Context {
 pub(crate) struct Sitting {
     pub(crate) seat: SeatRef,
     pub(crate) core: Box<Core>,
+    /// Memory of tasks from outside that ended here. Each with the reference to the seat that such a task has.
+    pub(crate) freed: Freed<Arc<Seat>>,
+    /// Those that ended here of late.
+    pub(crate) departed: Departed,
 }
 
 /// What the thread does, as far as a waking task needs to know.
@@ -129,6 +135,12 @@ pub(crate) enum Place {
     Runtime(Arc<Shared>),
 }
 
+/// Whether this thread is in any runtime.
+#[inline]
+pub(crate) fn is_entered() -> bool {
+    with(|cx| cx.is_some())
+}
+
 /// Whether a task, or a root future, of any runtime is being polled on this thread, so that blocking it is a mistake.
 pub(crate) fn is_polling() -> bool {
     with(|cx| cx.is_some_and(|cx| matches!(cx.phase.get(), Phase::Polling | Phase::Dispatching)))
@@ -184,6 +196,79 @@ pub(crate) fn leave(seat: Arc<Seat>) {
         },
         None => Some(seat),
     });
+    drop(left);
+}
+
+/// A task that was spawned on `seat` from outside has come to its end. `true`: it counts as gone, and the caller
+/// [`depart`]s from it.
+#[inline]
+pub(crate) fn departs(seat: &Arc<Seat>) -> bool {
+    with(|cx| {
+        let Some(cx) = cx else { return false };
+        match &*cx.sitting.borrow() {
+            Some(sitting) if Arc::ptr_eq(&seat.shared, &sitting.seat.shared) => {
+                sitting.seat.counters.departed.add(1);
+                true
+            }
+            _ => false,
+        }
+    })
+}
+
+/// A task that was spawned on `seat` from outside is over. It lies in the list there, whose reference is the caller's.
+pub(crate) fn depart(seat: &Arc<Seat>, task: TaskRef, refs: usize) {
+    let mut task = Some(task);
+    let full = with(|cx| match &*cx?.sitting.borrow() {
+        Some(sitting) if Arc::ptr_eq(&seat.shared, &sitting.seat.shared) => {
+            sitting.departed.put(seat, task.take()?, refs)
+        }
+        _ => None,
+    });
+    // The seat is gone since: a callback has lent it.
+    if let Some(task) = task {
+        seat.live.remove_departed([&task].into_iter());
+        task.drop_many(refs);
+    }
+    if let Some(full) = full {
+        // From here on `seat`, which the task has lent, may be gone.
+        keep_batch(full.part());
+    }
+}
+
+/// Takes the tasks that have departed out of their list, and gives away what memory was freed: for a thread that is about to
+/// sleep.
+pub(crate) fn clean_up() {
+    let batch = with(|cx| cx?.sitting.borrow().as_ref()?.departed.take());
+    if let Some(batch) = batch {
+        keep_batch(batch.part());
+    }
+    let left = with(|cx| Some(cx?.sitting.borrow().as_ref()?.freed.flush()));
+    drop(left);
+}
+
+fn keep_batch(batch: Batch) {
+    let mut batch = Some(batch);
+    let left = with(|cx| {
+        let sitting = cx?.sitting.borrow();
+        sitting.as_ref()?.departed.put_back(batch.take()?)
+    });
+    drop((batch, left));
+}
+
+/// A task that was spawned from outside is gone: keeps its memory, and its reference with it, for the next one.
+pub(crate) fn recycle(seat: Arc<Seat>, memory: Memory) {
+    let (mut own, mut left) = (Some((memory, seat)), None);
+    // As in `leave`: what is left is dropped afterwards.
+    with(|cx| {
+        if let Some(cx) = cx
+            && let Some(sitting) = &*cx.sitting.borrow()
+            && let Some((memory, seat)) =
+                own.take_if(|(_, seat)| Arc::ptr_eq(&seat.shared, &sitting.seat.shared))
+        {
+            left = sitting.freed.put(memory, seat);
+        }
+    });
+    drop(own);
     drop(left);
 }
 

@@ -25,6 +25,7 @@ pub mod task {
     pub use crate::task::header::Header;
     pub use crate::task::raw::{Runnable, TaskRef};
     pub use crate::task::schedule::{Meta, NewTask, Schedule, new_task, spawn_listed};
+    pub use crate::task::stock::{Freed, Memory, Size, Stock};
     pub use crate::task::wake_queue::WakeQueue;
 }
 

@@ -237,10 +237,17 @@ fn lend(cx: &Context) -> Lent {
         return Lent::Kept(before);
     }
     // Blocks for the second time in one poll: the seat is away already.
-    let Some(Sitting { seat, core }) = cx.sitting.take() else {
+    let Some(Sitting {
+        seat,
+        core,
+        freed,
+        departed,
+    }) = cx.sitting.take()
+    else {
         return Lent::Seat(before);
     };
     let seat = seat.into_arc();
+    drop((departed, freed));
     seat.note.forget();
     if seat.is_guest() {
         cx.shared.seats.note_served(&seat);

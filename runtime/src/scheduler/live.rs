@@ -1,7 +1,8 @@
 //! The live tasks of one seat: for shutdown, and for whoever wants to see them.
 //!
 //! A task is in the list of the seat on which it was spawned, from before it can be polled until just before its end is
-//! seen. Once closed, the list takes nobody in: that is where a spawn meets the end of its runtime.
+//! seen. One that was spawned from outside may be taken out later (`departed.rs`); nobody who looks is shown it. Once closed,
+//! the list takes nobody in: that is where a spawn meets the end of its runtime.
 //!
 //! # Who may touch what
 //! The links lie in the task headers and belong to the holder of the list's lock. A task in the list is kept alive by
@@ -128,7 +129,7 @@ impl LiveTasks {
         }
         list.first = Some(task);
         list.len += 1;
-        self.count.store(list.len, Relaxed);
+        self.count.store(self.count.load(Relaxed) + 1, Relaxed);
         Ok(())
     }
 
@@ -139,21 +140,24 @@ impl LiveTasks {
             return false;
         }
         let mut list = self.lock();
-        let task = NonNull::from(task);
-        let links = set_links(task, Links::default());
-        if list.cursor == Some(task) {
-            list.cursor = links.next;
-        }
-        match links.previous {
-            Some(previous) => change_links(previous, |other| other.next = links.next),
-            None => list.first = links.next,
-        }
-        if let Some(next) = links.next {
-            change_links(next, |other| other.previous = links.previous);
-        }
-        list.len -= 1;
-        self.count.store(list.len, Relaxed);
+        list.unlink(NonNull::from(task));
+        self.count.store(self.count.load(Relaxed) - 1, Relaxed);
         true
+    }
+
+    /// Whether a task was taken in. For who ends it.
+    #[inline]
+    pub fn has_taken(task: &Header) -> bool {
+        task.list_key.load(Relaxed) != NOWHERE
+    }
+
+    /// Takes tasks out that are over, each once. Their references are the caller's. [`len`](Self::len) counts them on: the
+    /// caller has counted them before their ends were seen.
+    pub fn remove_departed<'a>(&self, tasks: impl Iterator<Item = &'a TaskRef>) {
+        let mut list = self.lock();
+        for task in tasks {
+            list.unlink(NonNull::from(task.header()));
+        }
     }
 
     /// Closes the list and hands out its tasks, which stay in the list until they are over.
@@ -176,7 +180,8 @@ impl LiveTasks {
     }
 
     fn all(&self, close: bool) -> Vec<TaskRef> {
-        let mut tasks = Vec::with_capacity(self.len());
+        let len = self.lock().len;
+        let mut tasks = Vec::with_capacity(len);
         self.walk(close, |portion| tasks.append(portion));
         tasks
     }
@@ -211,7 +216,7 @@ impl LiveTasks {
         }
     }
 
-    /// How many there are.
+    /// How many there are, and those that [`remove_departed`](Self::remove_departed) has taken out, or is going to.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count.load(Relaxed)
@@ -225,12 +230,30 @@ impl LiveTasks {
 }
 
 impl List {
+    #[inline]
+    fn unlink(&mut self, task: NonNull<Header>) {
+        let links = set_links(task, Links::default());
+        if self.cursor == Some(task) {
+            self.cursor = links.next;
+        }
+        match links.previous {
+            Some(previous) => change_links(previous, |other| other.next = links.next),
+            None => self.first = links.next,
+        }
+        if let Some(next) = links.next {
+            change_links(next, |other| other.previous = links.previous);
+        }
+        self.len -= 1;
+    }
+
     fn copy_portion(&mut self, to: &mut Vec<TaskRef>) {
         for _ in 0..PORTION {
             let Some(task) = self.cursor else { return };
             // SAFETY: the list's own reference keeps the task alive while we hold the lock.
             let listed = unsafe { TaskRef::borrow(task) };
-            to.push(TaskRef::clone(&listed));
+            if !listed.header().is_over() {
+                to.push(TaskRef::clone(&listed));
+            }
             self.cursor = change_links(task, |links| links.next);
         }
     }

@@ -62,6 +62,8 @@ pub(crate) struct Counters {
     pub(crate) events: OwnCount,
     pub(crate) timers: OwnCount,
     pub(crate) next_slot_hits: OwnCount,
+    /// Tasks of the first seat that have ended here, and of which its live list is told later: see `departed.rs`.
+    pub(crate) departed: OwnCount,
     pub(crate) spent: Spent,
     pub(crate) sampled: Sampled,
 }

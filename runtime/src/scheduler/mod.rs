@@ -39,6 +39,7 @@ pub(crate) mod attendance;
 mod backlog;
 pub(crate) mod bed;
 mod computing;
+pub(crate) mod departed;
 pub(crate) mod driver_lock;
 pub(crate) mod guest;
 mod help;
@@ -85,7 +86,7 @@ use crate::context::{self, Context, Phase};
 use crate::debug::{self, Debug};
 use crate::runtime::config::{Config, call};
 use crate::runtime::panics::{self, Unretrieved};
-use crate::task::{Meta, Runnable};
+use crate::task::{Meta, Runnable, stock};
 use crate::time::{self, Clock, Timers};
 
 pub(crate) use self::remote::Home;
@@ -110,6 +111,8 @@ pub(crate) struct Shared {
     pub(crate) seats: Seats,
     pub(crate) injector: Injector<Runnable>,
     pub(crate) idle: Idle,
+    /// For tasks that are spawned from outside. Each piece comes with a reference to the first seat, which such tasks are on.
+    pub(crate) memory: ModelArc<stock::Stock<Arc<Seat>>>,
     pub(crate) clock: Clock,
     pub(crate) config: Config,
     pub(crate) blocking: Pool,
@@ -170,6 +173,7 @@ impl Shared {
                 seats: Seats::new(),
                 injector: Injector::new(),
                 idle: Idle::new(workers),
+                memory: ModelArc::new(stock::Stock::new()),
                 blocking: Pool::new(blocking_config),
                 compute: Pool::new(pool(blocking::Config::compute(), "compute")),
                 admission: Arc::new(Semaphore::new(slots)),

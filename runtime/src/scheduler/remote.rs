@@ -4,11 +4,13 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::live::LiveTasks;
 use super::{Seat, Shared, shutdown};
 use crate::context::{self, Place};
 use crate::runtime::panics;
 use crate::task::group::{Entry, Member};
-use crate::task::schedule::new_task_with;
+use crate::task::schedule::{new_task_with, size_of_task, spawn_in};
+use crate::task::stock::Memory;
 use crate::task::{
     Header, JoinHandle, Meta, PanicReport, Runnable, Schedule, TaskRef, grace, new_task,
     spawn_listed,
@@ -77,6 +79,7 @@ impl Home {
 
 impl Schedule for Home {
     const PINS: bool = true;
+    const RECYCLES: bool = true;
 
     #[inline]
     fn schedule(&self, task: Runnable) {
@@ -105,6 +108,21 @@ impl Schedule for Home {
     #[inline]
     fn release(&self, task: &Header) -> bool {
         self.seat().live.remove(task)
+    }
+
+    #[inline]
+    fn departs(&self, task: &Header) -> bool {
+        LiveTasks::has_taken(task) && context::departs(self.seat())
+    }
+
+    fn depart(&self, task: TaskRef, refs: usize) {
+        context::depart(self.seat(), task, refs);
+    }
+
+    fn recycle(mut self, memory: Memory) {
+        if let Some(seat) = self.0.take() {
+            context::recycle(seat, memory);
+        }
     }
 
     fn is_closed(&self) -> bool {
@@ -161,11 +179,44 @@ impl Shared {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        match self.own_seat() {
-            Some(seat) => Home::new(seat).spawn(future, meta),
-            // After the runtime's end: the dropped `Runnable` ends the task as "runtime closed".
-            None => new_task(future, Nowhere(self.clone()), meta, false).handle,
+        match context::place() {
+            Some(Place::Seat(seat)) if Arc::ptr_eq(&seat.shared, self) => {
+                Home::new(seat).spawn(future, meta)
+            }
+            _ => self.spawn_from_outside(future, meta),
         }
+    }
+
+    /// Spawns a task on the first seat, from a thread that sits on none. A worker will free its memory, so that is kept
+    /// (`task/stock.rs`), and with it the task's reference to the seat: else spawner and worker would count it up and down
+    /// against each other.
+    fn spawn_from_outside<F>(self: &Arc<Self>, future: F, meta: Meta) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let size = size_of_task::<F, Home>();
+        let (memory, seat) = match size.and_then(|size| self.memory.take(size)) {
+            Some((memory, seat)) => (Some(memory), seat),
+            None => match self.seats.get(0) {
+                Some(seat) => (size.map(Memory::new), seat),
+                // After the runtime's end: the dropped `Runnable` ends the task as "runtime closed".
+                None => return new_task(future, Nowhere(self.clone()), meta, false).handle,
+            },
+        };
+        let home = Home::new(seat);
+        let Some(memory) = memory else {
+            return home.spawn(future, meta);
+        };
+        let insert = |home: &Home, task| home.seat().live.insert(task);
+        spawn_in(memory, future, home, meta, insert, |home, task| {
+            if context::is_entered() {
+                home.schedule(task);
+            } else {
+                // Not by way of the task, which may be over as soon as it is in the injector: `self` is there for longer.
+                self.inject(task);
+            }
+        })
     }
 
     /// As [`spawn`](Self::spawn), into a group.

@@ -19,7 +19,7 @@ use super::seat::Seat;
 use super::select::Select;
 use super::spare::LOOK;
 use super::worker::{Loop, Root};
-use crate::context::Phase;
+use crate::context::{self, Phase};
 use crate::runtime::config::call;
 use crate::task::Runnable;
 use crate::trace;
@@ -146,6 +146,7 @@ impl Loop<'_> {
         if root.is_ready() || self.interrupted().is_some() {
             return;
         }
+        context::clean_up();
         if shared.clock.is_paused() && self.advance_virtual_time(self.seat.registrations() > 0) {
             return;
         }

@@ -25,6 +25,7 @@ use rt_sync::primitive::{Arc as ModelArc, Condvar, Mutex};
 
 use super::Shared;
 use super::attendance::Attendance;
+use super::departed::Departed;
 use super::driver_lock::DriverLock;
 use super::live::LiveTasks;
 use super::metrics::{Count, Counters};
@@ -36,6 +37,7 @@ use super::seat_ref::SeatRef;
 use crate::context::{self, Phase, Sitting};
 use crate::debug::polls::Note;
 use crate::task::Runnable;
+use crate::task::stock::Freed;
 use crate::time::Timers;
 
 /// The shared half of a seat.
@@ -240,8 +242,10 @@ impl Sitting {
     /// A thread sits down.
     pub(crate) fn new(seat: Arc<Seat>, core: Box<Core>) -> Self {
         Self {
+            freed: Freed::new(seat.shared.memory.clone()),
             seat: SeatRef::new(seat),
             core,
+            departed: Departed::default(),
         }
     }
 
@@ -389,6 +393,17 @@ impl Seat {
             .selector
             .get()
             .map_or(0, |selector| selector.registrations())
+    }
+
+    /// How many tasks that were spawned on this seat are alive.
+    pub(crate) fn live_tasks(&self) -> usize {
+        if self.index > 0 {
+            return self.live.len();
+        }
+        // First: what departs between the two looks counts as alive.
+        let seats = self.shared.seats.snapshot();
+        let departed: u64 = seats.iter().map(|seat| seat.counters.departed.get()).sum();
+        self.live.len().saturating_sub(departed as usize)
     }
 
     pub(crate) fn is_guest(&self) -> bool {

@@ -5,6 +5,7 @@
 )]
 
 use std::future::Future;
+use std::mem::MaybeUninit;
 use std::panic::Location;
 use std::pin::Pin;
 use std::ptr::{self, NonNull};
@@ -20,7 +21,11 @@ use super::cold::ColdSlot;
 use super::header::{Header, Links, Vtable};
 use super::state::State;
 use super::steps::Steps;
+use super::stock::{Memory, Size};
 use super::{Id, JoinError, Schedule, try_id};
+
+/// What a task is called, and where it was spawned.
+pub(super) type Place = (Id, Option<Arc<str>>, &'static Location<'static>);
 
 /// See `task/mod.rs` for the access rules.
 #[repr(C)]
@@ -38,17 +43,52 @@ enum Stage<F: Future> {
 }
 
 impl<F: Future, S: Schedule> Cell<F, S> {
+    /// The size of memory in which such a task can be made, if there is one.
+    pub(super) const SIZE: Option<Size> = Size::of::<Self>();
+
     /// Makes a task on the heap; the future is moved once, into its final place.
     #[inline]
     pub(super) fn allocate(
         future: F,
         scheduler: S,
         vtable: &'static Vtable,
-        (id, name, site): (Id, Option<Arc<str>>, &'static Location<'static>),
+        place: Place,
         listed: bool,
     ) -> NonNull<Header> {
         let mut cell = Box::<Self>::new_uninit();
-        // In place: a future of some size is not copied by way of the stack.
+        Self::write(&mut cell, future, scheduler, vtable, place, listed);
+        // Written in full just now; a box of the same layout.
+        NonNull::from(Box::leak(cell)).cast()
+    }
+
+    /// As [`allocate`](Self::allocate), in memory of [`SIZE`](Self::SIZE).
+    #[inline]
+    pub(super) fn make_in(
+        memory: Memory,
+        future: F,
+        scheduler: S,
+        vtable: &'static Vtable,
+        place: Place,
+        listed: bool,
+    ) -> NonNull<Header> {
+        assert_eq!(Some(memory.size()), Self::SIZE, "memory of another size");
+        let mut at = memory.into_raw().cast::<MaybeUninit<Self>>();
+        // SAFETY: large enough and aligned, by its size, and ours alone.
+        let cell = unsafe { at.as_mut() };
+        Self::write(cell, future, scheduler, vtable, place, listed);
+        at.cast()
+    }
+
+    /// In place: a future of some size is not copied by way of the stack.
+    #[inline(always)]
+    fn write(
+        cell: &mut MaybeUninit<Self>,
+        future: F,
+        scheduler: S,
+        vtable: &'static Vtable,
+        (id, name, site): Place,
+        listed: bool,
+    ) {
         cell.write(Cell {
             header: Header {
                 state: State::new(listed),
@@ -68,8 +108,6 @@ impl<F: Future, S: Schedule> Cell<F, S> {
             scheduler,
             stage: UnsafeCell::new(Stage::Future(future)),
         });
-        // Written in full just now; a box of the same layout.
-        NonNull::from(Box::leak(cell)).cast()
     }
 
     /// # Safety
@@ -85,6 +123,32 @@ impl<F: Future, S: Schedule> Cell<F, S> {
     pub(super) unsafe fn free(ptr: NonNull<Header>) {
         // SAFETY: made by `Box::leak` in `allocate`, and the caller is the last.
         drop(unsafe { Box::from_raw(ptr.cast::<Self>().as_ptr()) });
+    }
+
+    /// Drops what is in the cell, but for the scheduler, which takes the memory.
+    ///
+    /// # Safety
+    /// As [`free`](Self::free), but of a task that [`make_in`](Self::make_in) made.
+    pub(super) unsafe fn recycle(ptr: NonNull<Header>) {
+        let Some(size) = Self::SIZE else {
+            unreachable!("made in memory of no size");
+        };
+        let cell = ptr.cast::<Self>().as_ptr();
+        // SAFETY: the task is whole, and the caller the last.
+        let header = unsafe { &raw mut (*cell).header };
+        // SAFETY: as above.
+        let scheduler = unsafe { &raw mut (*cell).scheduler };
+        // SAFETY: as above.
+        let stage = unsafe { &raw mut (*cell).stage };
+        // SAFETY: moved out once; it is not dropped in place.
+        let scheduler = unsafe { scheduler.read() };
+        // SAFETY: given up in `make_in`. Freed when this unwinds, and used by nobody before the rest is dropped.
+        let memory = unsafe { Memory::from_raw(ptr.cast(), size) };
+        // SAFETY: dropped once. Should a destructor panic, what is left of the cell is leaked at worst.
+        unsafe { header.drop_in_place() };
+        // SAFETY: as above.
+        unsafe { stage.drop_in_place() };
+        scheduler.recycle(memory);
     }
 
     /// Polls the future in place.

@@ -13,6 +13,7 @@ use std::future::Future;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -43,6 +44,14 @@ impl<F: Future, S: Schedule> Functions<F, S> {
         run_hooks: run_hooks::<F, S>,
         abort_after: abort_after::<F, S>,
         dealloc: dealloc::<F, S>,
+        recycles: false,
+    };
+
+    /// The same, of a task whose memory its scheduler takes back.
+    pub(super) const RECYCLING: Vtable = Vtable {
+        dealloc: recycle::<F, S>,
+        recycles: true,
+        ..Self::VTABLE
     };
 }
 
@@ -148,9 +157,55 @@ fn finish<F: Future, S: Schedule>(
     } else {
         set_output()
     }
-    // The task leaves the list of the living before its end is seen, so that whoever awaited it does not find it there.
-    let listed = cell.scheduler.release(&cell.header);
+    // Here, so that the way of all other tasks costs one look at the vtable.
+    if S::RECYCLES && cell.header.vtable.recycles {
+        finish_recycling(cell, report, outcome, refs);
+    } else {
+        let listed = cell.scheduler.release(&cell.header);
+        let refs = refs + usize::from(listed);
+        if tell_end(cell, report, outcome, refs) {
+            // SAFETY: there are no references but the caller's, which go with it; the vtable has been asked.
+            unsafe { dealloc::<F, S>(NonNull::from(cell).cast()) };
+        } else {
+            drop_refs(cell, refs);
+        }
+    }
+}
+
+/// The rest of [`finish`], for a task whose memory its scheduler takes back.
+#[inline(never)]
+fn finish_recycling<F: Future, S: Schedule>(
+    cell: &Cell<F, S>,
+    report: Option<Arc<PanicReport>>,
+    outcome: Outcome,
+    refs: usize,
+) {
+    let departs = cell.scheduler.departs(&cell.header);
+    let listed = departs || cell.scheduler.release(&cell.header);
     let refs = refs + usize::from(listed);
+    let alone = tell_end(cell, report, outcome, refs);
+    if departs {
+        // SAFETY: the reference of the live list, which is ours since the scheduler said so.
+        let task = unsafe { TaskRef::from_raw(NonNull::from(cell).cast()) };
+        cell.scheduler.depart(task, refs);
+    } else if alone {
+        free(cell);
+    } else {
+        drop_refs(cell, refs);
+    }
+}
+
+/// Completes a task whose result is stored and which counts as released, and tells everyone. `true`: there are no references
+/// but the `refs` of the caller.
+///
+/// The task leaves the list of the living before its end is seen, so that whoever awaited it does not find it there.
+#[inline(always)]
+fn tell_end<F: Future, S: Schedule>(
+    cell: &Cell<F, S>,
+    report: Option<Arc<PanicReport>>,
+    outcome: Outcome,
+    refs: usize,
+) -> bool {
     let completed = cell.header.state.complete(outcome, refs);
     if let Some(report) = report {
         cell.scheduler
@@ -172,13 +227,10 @@ fn finish<F: Future, S: Schedule>(
     }
     // Nothing of the user's runs on behalf of this task any more, but for what its handle still holds.
     cell.scheduler.ended();
-    if completed.alone {
-        free(cell);
-    } else {
-        drop_refs(cell, refs);
-    }
+    completed.alone
 }
 
+#[inline(always)]
 fn wake_joiner<F: Future, S: Schedule>(cell: &Cell<F, S>) {
     let waker = cell.header.join_waker.with_mut(|slot| {
         // SAFETY: rule 3: `JOIN_WAKER` was set when the task completed, so the slot is ours for good.
@@ -217,6 +269,7 @@ fn tell_failure_of(task: &Header, cold: &Cold) {
 }
 
 /// Runs user code that must not unwind into an innocent caller.
+#[inline(always)]
 fn contain<F: Future, S: Schedule>(cell: &Cell<F, S>, f: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(f)) {
         cell.scheduler
@@ -261,7 +314,7 @@ fn call_hooks<F: Future, S: Schedule>(cell: &Cell<F, S>) {
 fn report_of<F: Future, S: Schedule>(
     cell: &Cell<F, S>,
     payload: &(dyn Any + Send),
-) -> std::sync::Arc<PanicReport> {
+) -> Arc<PanicReport> {
     PanicReport::new(
         cell.header.id,
         cell.header.name().cloned(),
@@ -287,6 +340,10 @@ fn drop_refs<F: Future, S: Schedule>(cell: &Cell<F, S>, count: usize) {
 }
 
 fn free<F: Future, S: Schedule>(cell: &Cell<F, S>) {
+    if S::RECYCLES && cell.header.vtable.recycles {
+        // SAFETY: every caller has just dropped the last reference; the vtable says how the task was made.
+        return unsafe { recycle::<F, S>(NonNull::from(cell).cast()) };
+    }
     // SAFETY: every caller has just dropped the last reference.
     unsafe { dealloc::<F, S>(NonNull::from(cell).cast()) };
 }
@@ -363,6 +420,18 @@ unsafe fn dealloc<F: Future, S: Schedule>(ptr: NonNull<Header>) {
     // could ever poll it again. Its destructor must not unwind into whoever dropped that waker.
     // SAFETY: the caller's promise.
     let free = || unsafe { Cell::<F, S>::free(ptr) };
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(free)) {
+        discard(payload);
+    }
+}
+
+/// # Safety
+/// As for [`dealloc`], and the task was made in [`Memory`](super::stock::Memory).
+#[inline(never)]
+unsafe fn recycle<F: Future, S: Schedule>(ptr: NonNull<Header>) {
+    // As in `dealloc`.
+    // SAFETY: the caller's promise.
+    let free = || unsafe { Cell::<F, S>::recycle(ptr) };
     if let Err(payload) = catch_unwind(AssertUnwindSafe(free)) {
         discard(payload);
     }

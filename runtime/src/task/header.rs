@@ -67,12 +67,19 @@ pub(super) struct Vtable {
     pub(super) abort_after: unsafe fn(NonNull<Header>, Duration),
     /// Frees the task. The last reference is gone.
     pub(super) dealloc: unsafe fn(NonNull<Header>),
+    /// Whether its memory is of a [`Size`](super::stock::Size), and its scheduler takes it back.
+    pub(super) recycles: bool,
 }
 
 impl Header {
     /// What the task does at this moment.
     pub(crate) fn activity(&self) -> super::Activity {
         self.state.activity(&self.steps)
+    }
+
+    /// Whether the end of the task can be seen.
+    pub(crate) fn is_over(&self) -> bool {
+        self.state.is_complete()
     }
 
     /// The task that runs on this thread waits for this one: for dumps.

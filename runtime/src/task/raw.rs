@@ -15,7 +15,7 @@ use super::cell::Cell;
 use super::cold::Hook;
 use super::header::Header;
 use super::transition::{Claim, Wake};
-use super::{JoinHandle, Schedule};
+use super::{Id, JoinHandle, Schedule};
 
 /// A counted reference to a task of any type.
 pub struct TaskRef(NonNull<Header>);
@@ -46,6 +46,22 @@ impl TaskRef {
     /// The task stays alive while the value is used: its owner keeps the reference.
     pub(crate) unsafe fn borrow(ptr: NonNull<Header>) -> ManuallyDrop<Self> {
         ManuallyDrop::new(Self(ptr))
+    }
+
+    /// The task's number.
+    #[must_use]
+    pub fn id(&self) -> Id {
+        self.header().id
+    }
+
+    /// Drops so many references, of which this is one.
+    pub fn drop_many(self, count: usize) {
+        let task = ManuallyDrop::new(self);
+        if task.header().state.ref_dec(count) {
+            let dealloc = task.header().vtable.dealloc;
+            // SAFETY: those were the last references.
+            unsafe { dealloc(task.0) };
+        }
     }
 
     pub(super) fn as_ptr(&self) -> NonNull<Header> {
@@ -253,11 +269,12 @@ pub(super) fn enter<F: Future, S: Schedule>(task: &TaskRef, f: impl FnOnce(&S, &
     f(&cell.scheduler, task);
 }
 
-/// Lists a new task and hands its first `Runnable` to its scheduler.
+/// Lists a new task and hands its first `Runnable` to its scheduler, by `schedule`.
 #[inline]
 pub(super) fn start<F: Future, S: Schedule>(
     ptr: NonNull<Header>,
     insert: impl FnOnce(&S, TaskRef) -> Result<(), TaskRef>,
+    schedule: impl FnOnce(&S, Runnable),
 ) -> JoinHandle<F::Output> {
     let (runnable, handle, listed) = split(ptr, true);
     // SAFETY: the caller has just made the task with these types; the handle keeps it alive.
@@ -268,6 +285,6 @@ pub(super) fn start<F: Future, S: Schedule>(
         // Drops the `Runnable`, which ends the task.
         return JoinHandle::new(handle, PhantomData);
     }
-    cell.scheduler.schedule(runnable);
+    schedule(&cell.scheduler, runnable);
     JoinHandle::new(handle, PhantomData)
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::header::Header;
 use super::raw::{Runnable, TaskRef};
+use super::stock::{Memory, Size};
 use super::{Id, JoinError, JoinHandle, PanicReport, cell, grace, harness, raw};
 use crate::context;
 
@@ -25,6 +26,9 @@ pub trait Schedule: Sized + 'static {
     /// of that thread could not do (rule 5 of `task/mod.rs`).
     const ON_ONE_THREAD: bool = false;
 
+    /// Whether tasks are made in [`Memory`], by `spawn_in`, which [`recycle`](Self::recycle) takes back.
+    const RECYCLES: bool = false;
+
     /// The task was woken: put its `Runnable` where it will be polled.
     ///
     /// `self` lies in the task. Once another thread can take the `Runnable`, the task may run to its end and be freed:
@@ -38,6 +42,20 @@ pub trait Schedule: Sized + 'static {
 
     /// The task is over. `true` if it was in the scheduler's live list, whose reference the caller then drops.
     fn release(&self, task: &Header) -> bool;
+
+    /// As [`release`](Self::release), of a task that was made in [`Memory`]. `true`: it counts as released, and the caller
+    /// gives the reference to [`depart`](Self::depart) when it has done with the task. Else it calls `release`.
+    fn departs(&self, task: &Header) -> bool {
+        let _ = task;
+        false
+    }
+
+    /// The task is over, and still in the scheduler's live list. `task` stands for so many references: that of the list, and
+    /// those that the caller had. `self` lies in the task.
+    fn depart(&self, task: TaskRef, refs: usize) {
+        self.release(task.header());
+        task.drop_many(refs);
+    }
 
     /// Whether the scheduler has shut down: tells "cancelled" from "runtime closed".
     fn is_closed(&self) -> bool;
@@ -70,6 +88,11 @@ pub trait Schedule: Sized + 'static {
     /// The task has ended: its end was told to everyone, and its output, if it has no handle, dropped.
     #[inline]
     fn ended(&self) {}
+
+    /// The task that was made in this memory is freed: nothing but the scheduler is left of it.
+    fn recycle(self, memory: Memory) {
+        drop(memory);
+    }
 
     /// Aborts `task`, which is one of this scheduler's, when `grace` is over.
     fn abort_after(&self, task: TaskRef, grace: Duration) {
@@ -181,5 +204,45 @@ where
         place,
         true,
     );
-    raw::start::<F, S>(ptr, insert)
+    raw::start::<F, S>(ptr, insert, S::schedule)
+}
+
+/// The size of memory for [`spawn_in`], if there is one.
+pub(crate) const fn size_of_task<F, S>() -> Option<Size>
+where
+    F: Future,
+    S: Schedule,
+{
+    cell::Cell::<F, S>::SIZE
+}
+
+/// As [`spawn_listed`], in memory that `S` takes back. `schedule` gets the first `Runnable`, likewise as
+/// [`Schedule::schedule`].
+///
+/// # Panics
+/// If the memory is of another size than [`size_of_task`] says.
+#[inline]
+pub(crate) fn spawn_in<F, S>(
+    memory: Memory,
+    future: F,
+    scheduler: S,
+    meta: Meta,
+    insert: impl FnOnce(&S, TaskRef) -> Result<(), TaskRef>,
+    schedule: impl FnOnce(&S, Runnable),
+) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    S: Schedule,
+{
+    const { assert!(S::RECYCLES) };
+    let place = (Id::next(), meta.name, meta.site);
+    let ptr = cell::Cell::make_in(
+        memory,
+        future,
+        scheduler,
+        &harness::Functions::<F, S>::RECYCLING,
+        place,
+        true,
+    );
+    raw::start::<F, S>(ptr, insert, schedule)
 }

@@ -162,7 +162,7 @@ impl WorkerMetrics {
             timers: counters.timers.get(),
             pending_timers: seat.timers.len(),
             queue_depth,
-            live_tasks: seat.live.len() + seat.inbox.live.len(),
+            live_tasks: seat.live_tasks() + seat.inbox.live.len(),
             registrations,
             mean_poll: Duration::from_nanos(mean_poll),
             oldest_ready_age: Duration::from_nanos(oldest_ready_age),
