@@ -21,7 +21,8 @@
 //! one. The last to go frees the task.
 //!
 //! # What it costs
-//! A spawn is one allocation, or the memory of a task that is gone (`stock.rs`); a poll is one exchange, at its end, and borrows its waker; a wake is one exchange.
+//! A spawn is one allocation, or the memory of a task that is gone (`stock.rs`); a poll is one exchange, at its end, and
+//! borrows its waker; a wake is one exchange.
 //!
 //! # Where it comes from
 //! The layout and the idea of a typed vtable over an untyped header are tokio's and async-task's.

@@ -51,7 +51,10 @@ fn what_is_put_in_comes_out_by_its_size() {
     }
     assert!(!freed.is_empty());
     drop(freed);
-    assert_eq!(stock.kept(), sizes.iter().map(|size| size.bytes()).sum());
+    assert_eq!(
+        stock.kept(),
+        sizes.iter().map(|size| size.bytes()).sum::<usize>()
+    );
     for size in sizes {
         let (memory, companion) = stock.take(size).expect("kept");
         assert_eq!(memory.size(), size);
