@@ -207,7 +207,8 @@ pub(crate) fn departs(seat: &Arc<Seat>) -> bool {
         let Some(cx) = cx else { return false };
         match &*cx.sitting.borrow() {
             Some(sitting) if Arc::ptr_eq(&seat.shared, &sitting.seat.shared) => {
-                sitting.seat.counters.departed.add(1);
+                // Whoever sees that it is gone sees that it came.
+                sitting.seat.counters.departed.publish(1);
                 true
             }
             _ => false,

@@ -129,7 +129,8 @@ impl LiveTasks {
         }
         list.first = Some(task);
         list.len += 1;
-        self.count.store(self.count.load(Relaxed) + 1, Relaxed);
+        self.count
+            .store(self.count.load(Relaxed).wrapping_add(1), Relaxed);
         Ok(())
     }
 
@@ -141,7 +142,8 @@ impl LiveTasks {
         }
         let mut list = self.lock();
         list.unlink(NonNull::from(task));
-        self.count.store(self.count.load(Relaxed) - 1, Relaxed);
+        self.count
+            .store(self.count.load(Relaxed).wrapping_sub(1), Relaxed);
         true
     }
 
@@ -180,8 +182,7 @@ impl LiveTasks {
     }
 
     fn all(&self, close: bool) -> Vec<TaskRef> {
-        let len = self.lock().len;
-        let mut tasks = Vec::with_capacity(len);
+        let mut tasks = Vec::with_capacity(self.listed());
         self.walk(close, |portion| tasks.append(portion));
         tasks
     }
@@ -220,6 +221,11 @@ impl LiveTasks {
     #[must_use]
     pub fn len(&self) -> usize {
         self.count.load(Relaxed)
+    }
+
+    /// How many are in the list, those among them that are over.
+    pub(crate) fn listed(&self) -> usize {
+        self.lock().len
     }
 
     /// Whether there are none.

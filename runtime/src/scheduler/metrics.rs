@@ -46,6 +46,18 @@ impl OwnCount {
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
+
+    /// As [`add`](Self::add), for a number that says something about others.
+    #[inline]
+    pub(crate) fn publish(&self, n: u64) {
+        // Release: pairs with `acquire`.
+        self.0.store(self.0.load(Relaxed).wrapping_add(n), Release);
+    }
+
+    /// As [`get`](Self::get): what came before it was [published](Self::publish) is seen.
+    pub(crate) fn acquire(&self) -> u64 {
+        self.0.load(Acquire)
+    }
 }
 
 /// What one seat counts. Written by its sitter.

@@ -400,10 +400,17 @@ impl Seat {
         if self.index > 0 {
             return self.live.len();
         }
-        // First: what departs between the two looks counts as alive.
         let seats = self.shared.seats.snapshot();
-        let departed: u64 = seats.iter().map(|seat| seat.counters.departed.get()).sum();
-        self.live.len().saturating_sub(departed as usize)
+        if seats.len() == 0 {
+            // The runtime has ended, and nobody knows any more how many have departed.
+            return self.live.listed();
+        }
+        // First: what departs between the two looks counts as alive.
+        let departed = seats.iter().map(|seat| seat.counters.departed.acquire());
+        let departed = departed.fold(0, u64::wrapping_add) as usize;
+        // Both go on for ever, and may wrap around.
+        let alive = self.live.len().wrapping_sub(departed);
+        usize::try_from(alive.cast_signed()).unwrap_or(0)
     }
 
     pub(crate) fn is_guest(&self) -> bool {

@@ -144,10 +144,10 @@ impl<F: Future, S: Schedule> Cell<F, S> {
         let scheduler = unsafe { scheduler.read() };
         // SAFETY: given up in `make_in`. Freed when this unwinds, and used by nobody before the rest is dropped.
         let memory = unsafe { Memory::from_raw(ptr.cast(), size) };
-        // SAFETY: dropped once. Should a destructor panic, what is left of the cell is leaked at worst.
-        unsafe { header.drop_in_place() };
-        // SAFETY: as above.
+        // SAFETY: dropped once. Should a destructor panic, the header is leaked at worst, never a future that is pinned.
         unsafe { stage.drop_in_place() };
+        // SAFETY: as above.
+        unsafe { header.drop_in_place() };
         scheduler.recycle(memory);
     }
 

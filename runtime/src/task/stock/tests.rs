@@ -176,3 +176,18 @@ fn a_seat_that_is_lent_during_the_end_of_a_task() {
     let shared = &runtime.handle().shared;
     eventually("none is listed", || shared.live_tasks().is_empty());
 }
+
+#[test]
+fn after_the_end_no_task_counts_as_alive() {
+    let runtime = runtime();
+    let handle = runtime.handle().clone();
+    let seat = handle.shared.seats.get(0).expect("the first");
+    for _ in 0..1000 {
+        let task = runtime.spawn(async {});
+        eventually("it is over", || task.is_finished());
+        assert_eq!(seat.live_tasks(), 0);
+    }
+    drop(runtime);
+    assert_eq!(seat.live_tasks(), 0);
+    assert_eq!(handle.metrics().live_tasks, 0);
+}
