@@ -14,7 +14,7 @@
     reason = "a woken task finds its worker through a bare pointer in thread-local storage"
 )]
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -41,10 +41,27 @@ pub(crate) struct Context {
 pub(crate) struct Sitting {
     pub(crate) seat: SeatRef,
     pub(crate) core: Box<Core>,
-    /// Memory of tasks from outside that ended here. Each with the reference to the seat that such a task has.
-    pub(crate) freed: Freed<Arc<Seat>>,
-    /// Those that ended here of late.
-    pub(crate) departed: Departed,
+    /// Made when the first task from outside ends here: a `block_on` sits down and rises without.
+    pub(crate) outside: OnceCell<Box<FromOutside>>,
+}
+
+/// What tasks from outside have left to the thread on which they ended.
+pub(crate) struct FromOutside {
+    /// Those that ended of late.
+    departed: Departed,
+    /// Their memory, each piece with the reference to the seat that such a task has.
+    freed: Freed<Arc<Seat>>,
+}
+
+impl Sitting {
+    fn outside(&self) -> &FromOutside {
+        self.outside.get_or_init(|| {
+            Box::new(FromOutside {
+                departed: Departed::default(),
+                freed: Freed::new(self.seat.shared.memory.clone()),
+            })
+        })
+    }
 }
 
 /// What the thread does, as far as a waking task needs to know.
@@ -221,7 +238,7 @@ pub(crate) fn depart(seat: &Arc<Seat>, task: TaskRef, refs: usize) {
     let mut task = Some(task);
     let full = with(|cx| match &*cx?.sitting.borrow() {
         Some(sitting) if Arc::ptr_eq(&seat.shared, &sitting.seat.shared) => {
-            sitting.departed.put(seat, task.take()?, refs)
+            sitting.outside().departed.put(seat, task.take()?, refs)
         }
         _ => None,
     });
@@ -239,11 +256,23 @@ pub(crate) fn depart(seat: &Arc<Seat>, task: TaskRef, refs: usize) {
 /// Takes the tasks that have departed out of their list, and gives away what memory was freed: for a thread that is about to
 /// sleep.
 pub(crate) fn clean_up() {
-    let batch = with(|cx| cx?.sitting.borrow().as_ref()?.departed.take());
+    let Some(batch) = with(|cx| {
+        Some(
+            cx?.sitting
+                .borrow()
+                .as_ref()?
+                .outside
+                .get()?
+                .departed
+                .take(),
+        )
+    }) else {
+        return;
+    };
     if let Some(batch) = batch {
         keep_batch(batch.part());
     }
-    let left = with(|cx| Some(cx?.sitting.borrow().as_ref()?.freed.flush()));
+    let left = with(|cx| Some(cx?.sitting.borrow().as_ref()?.outside.get()?.freed.flush()));
     drop(left);
 }
 
@@ -251,7 +280,8 @@ fn keep_batch(batch: Batch) {
     let mut batch = Some(batch);
     let left = with(|cx| {
         let sitting = cx?.sitting.borrow();
-        sitting.as_ref()?.departed.put_back(batch.take()?)
+        let outside = sitting.as_ref()?.outside.get()?;
+        outside.departed.put_back(batch.take()?)
     });
     drop((batch, left));
 }
@@ -266,7 +296,7 @@ pub(crate) fn recycle(seat: Arc<Seat>, memory: Memory) {
             && let Some((memory, seat)) =
                 own.take_if(|(_, seat)| Arc::ptr_eq(&seat.shared, &sitting.seat.shared))
         {
-            left = sitting.freed.put(memory, seat);
+            left = sitting.outside().freed.put(memory, seat);
         }
     });
     drop(own);

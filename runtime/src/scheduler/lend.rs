@@ -240,14 +240,13 @@ fn lend(cx: &Context) -> Lent {
     let Some(Sitting {
         seat,
         core,
-        freed,
-        departed,
+        outside,
     }) = cx.sitting.take()
     else {
         return Lent::Seat(before);
     };
     let seat = seat.into_arc();
-    drop((departed, freed));
+    drop(outside);
     seat.note.forget();
     if seat.is_guest() {
         cx.shared.seats.note_served(&seat);

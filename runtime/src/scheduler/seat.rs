@@ -10,7 +10,7 @@
 //! `Core` moves: from the seat to the thread that takes it, to a stand-in and back (`lend.rs`), always whole. All its
 //! fields are cells, since tasks polled by the loop reach it as well, through the context.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -25,7 +25,6 @@ use rt_sync::primitive::{Arc as ModelArc, Condvar, Mutex};
 
 use super::Shared;
 use super::attendance::Attendance;
-use super::departed::Departed;
 use super::driver_lock::DriverLock;
 use super::live::LiveTasks;
 use super::metrics::{Count, Counters};
@@ -37,7 +36,6 @@ use super::seat_ref::SeatRef;
 use crate::context::{self, Phase, Sitting};
 use crate::debug::polls::Note;
 use crate::task::Runnable;
-use crate::task::stock::Freed;
 use crate::time::Timers;
 
 /// The shared half of a seat.
@@ -242,10 +240,9 @@ impl Sitting {
     /// A thread sits down.
     pub(crate) fn new(seat: Arc<Seat>, core: Box<Core>) -> Self {
         Self {
-            freed: Freed::new(seat.shared.memory.clone()),
             seat: SeatRef::new(seat),
             core,
-            departed: Departed::default(),
+            outside: OnceCell::new(),
         }
     }
 

@@ -7,7 +7,8 @@
 //!    the other tasks of its seat: they are dropped on its behalf.
 //! 4. Wait for running blocking closures, up to the grace; then say which still run, and leave them.
 //! 5. Close timers and selectors: whoever still uses a socket of this runtime gets an error that names it.
-//! 6. Let go of the seats, and of the memory of tasks, each piece of which has a reference to one, so that runtime and seats do not keep each other alive.
+//! 6. Let go of the seats, and of the memory of tasks, each piece of which has a reference to one, so that runtime and
+//!    seats do not keep each other alive.
 //!
 //! Nothing here panics. In async context a helper thread does all of it, since waiting there would stall the runtime
 //! that is being polled.
