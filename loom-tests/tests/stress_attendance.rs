@@ -1,5 +1,5 @@
-#![cfg(not(rt_loom))]
 //! The stress twin of `attendance.rs`, with real selectors: a seat whose sitter computes, and two sleepers for its events.
+#![cfg(not(rt_loom))]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};

@@ -1,5 +1,5 @@
-#![cfg(not(rt_loom))]
 //! The stress twin of `bed.rs`: two workers that wake up again and again, and a monitor that lies down in between.
+#![cfg(not(rt_loom))]
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;

@@ -1,6 +1,6 @@
-#![cfg(not(rt_loom))]
 //! The stress twin of `driver_lock.rs`: a sitter that sleeps in a real selector, helpers that turn it, and threads that
 //! unpark the sitter. A wake-up that a helper took away shows as a hang.
+#![cfg(not(rt_loom))]
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;

@@ -1,6 +1,6 @@
-#![cfg(not(rt_loom))]
 //! The stress twin of `idle.rs`: eight workers with real sleeps, two spawners, and tasks that need several workers at
 //! once, so that a task left lying is a hang.
+#![cfg(not(rt_loom))]
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{self};

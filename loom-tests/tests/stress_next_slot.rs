@@ -1,6 +1,6 @@
-#![cfg(not(rt_loom))]
 //! The stress twin of `next_slot.rs`: an owner that puts and takes, against a rescuer at the slot and a thief at the
 //! queue, which is a real deque.
+#![cfg(not(rt_loom))]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};

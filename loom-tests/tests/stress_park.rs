@@ -1,5 +1,5 @@
-#![cfg(not(rt_loom))]
 //! The stress twin of `park.rs` and `root_flag.rs`: real sleeps, in both beds by turns, and real wakers.
+#![cfg(not(rt_loom))]
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};

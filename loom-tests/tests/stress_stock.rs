@@ -1,6 +1,6 @@
-#![cfg(not(rt_loom))]
 //! The stress twin of `stock.rs` and of the late departures in `live.rs`: threads spawn from outside while workers run,
 //! and the runtime goes in the middle.
+#![cfg(not(rt_loom))]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};

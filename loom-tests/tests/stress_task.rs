@@ -1,7 +1,7 @@
-#![cfg(not(rt_loom))]
 //! The stress twin of `task.rs`: the task protocol on real threads, under the small scheduler of the models.
 //!
 //! Several threads run what is ready, others wake, abort, await and drop handles. Each future counts its drop.
+#![cfg(not(rt_loom))]
 
 use std::future::poll_fn;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-#![cfg(not(rt_loom))]
 //! The stress twin of `task_group.rs`: groups, callbacks and requests on real threads, under the small scheduler of the
 //! models.
+#![cfg(not(rt_loom))]
 
 use std::convert::Infallible;
 use std::future::pending;
