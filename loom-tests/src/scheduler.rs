@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use rt::internals::scheduler::{LiveTasks, Park};
 use rt::internals::task::{
-    Header, Meta, NewTask, PanicReport, Runnable, Schedule, TaskRef, member_on, new_task,
-    spawn_listed,
+    Header, Memory, Meta, NewTask, PanicReport, Runnable, Schedule, TaskRef, member_on, new_task,
+    size_of_task, spawn_in, spawn_listed,
 };
 use rt::task::group::GroupOutput;
 use rt::task::{Id, JoinHandle, TaskGroup};
@@ -59,6 +59,10 @@ struct Inner {
     /// Tasks that are over stay in the list until they are taken out.
     late: bool,
     closed: AtomicBool,
+    /// Tasks from outside that are over and still in the list, each with the references that are given up with it.
+    departed: Mutex<Vec<(TaskRef, usize)>>,
+    /// Of tasks from outside that are gone.
+    memory: Mutex<Vec<Memory>>,
 }
 
 impl Scheduler {
@@ -88,6 +92,8 @@ impl Scheduler {
             listed,
             late,
             closed: AtomicBool::new(false),
+            departed: Mutex::new(Vec::new()),
+            memory: Mutex::new(Vec::new()),
         };
         Self(Arc::new(inner), Touch::new())
     }
@@ -106,6 +112,44 @@ impl Scheduler {
         let task = self.make(future);
         self.push(task.runnable);
         task.handle
+    }
+
+    /// Spawns a task as a thread that sits on no seat does: its memory is kept for the next, and it leaves the live list when
+    /// [`part`](Self::part) takes it out. For a scheduler with a live list.
+    pub fn spawn_from_outside<F: Future + Send + 'static>(
+        &self,
+        future: F,
+    ) -> JoinHandle<F::Output> {
+        let size = size_of_task::<F, Outside>().expect("tasks here are small");
+        let kept = self.0.memory.lock().pop();
+        let memory = kept.unwrap_or_else(|| Memory::new(size));
+        let insert = |this: &Outside, task| this.0.0.live.insert(task);
+        let outside = Outside(self.clone());
+        spawn_in(
+            memory,
+            future,
+            outside,
+            Meta::here(),
+            insert,
+            Schedule::schedule,
+        )
+    }
+
+    /// Takes the tasks out of the list that have departed.
+    pub fn part(&self) {
+        let departed = std::mem::take(&mut *self.0.departed.lock());
+        self.0
+            .live
+            .remove_departed(departed.iter().map(|(task, _)| task));
+        for (task, refs) in departed {
+            task.drop_many(refs);
+        }
+    }
+
+    /// Pieces of memory that are kept.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        self.0.memory.lock().len()
     }
 
     /// Spawns a child of a group. `None`: the group takes no more. For a scheduler with a live list.
@@ -242,6 +286,53 @@ impl Schedule for Listed {
 
     fn release(&self, task: &Header) -> bool {
         self.0.release(task)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    fn abort_after(&self, task: TaskRef, grace: Duration) {
+        self.0.abort_after(task, grace);
+    }
+
+    fn task_panicked(&self, report: &StdArc<PanicReport>, handle_alive: bool) {
+        self.0.task_panicked(report, handle_alive);
+    }
+
+    fn destructor_panicked(&self, report: &StdArc<PanicReport>) {
+        self.0.destructor_panicked(report);
+    }
+}
+
+/// In a task from outside.
+struct Outside(Scheduler);
+
+impl Schedule for Outside {
+    const PINS: bool = true;
+    const RECYCLES: bool = true;
+
+    fn schedule(&self, task: Runnable) {
+        self.0.schedule(task);
+    }
+
+    fn release(&self, task: &Header) -> bool {
+        self.0.release(task)
+    }
+
+    fn departs(&self, task: &Header) -> bool {
+        self.0.1.0.with(|_| ());
+        LiveTasks::has_taken(task)
+    }
+
+    fn depart(&self, task: TaskRef, refs: usize) {
+        // Cloned: by the next `part` of another thread the task may be gone.
+        let inner = self.0.0.clone();
+        inner.departed.lock().push((task, refs));
+    }
+
+    fn recycle(self, memory: Memory) {
+        self.0.0.memory.lock().push(memory);
     }
 
     fn is_closed(&self) -> bool {

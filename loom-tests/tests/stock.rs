@@ -47,6 +47,9 @@ impl Drop for Companion {
 
 type Shared = Arc<Stock<Companion>>;
 
+/// The one size that there is in a model.
+const BYTES: usize = 1024;
+
 fn size() -> Size {
     Size::of::<[u64; 8]>().expect("the one there is")
 }
@@ -130,7 +133,7 @@ fn pushes_at_the_bound() {
         worker.join().unwrap();
         let kept = 6 - drops.load(SeqCst);
         assert!((2..=4).contains(&kept), "{kept}");
-        assert_eq!(stock.kept(), kept * size_of::<[u64; 8]>());
+        assert_eq!(stock.kept(), kept * BYTES);
         drop(stock);
         assert_eq!(drops.load(SeqCst), 6);
     });

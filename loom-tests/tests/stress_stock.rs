@@ -1,4 +1,4 @@
-//! The stress twin of `stock.rs` and of the late departures in `live.rs`: threads spawn from outside while workers run,
+//! The stress twin of `stock.rs`, `departure.rs` and of the late departures in `live.rs`: threads spawn from outside while workers run,
 //! and the runtime goes in the middle.
 #![cfg(not(rt_loom))]
 

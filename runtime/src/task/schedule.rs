@@ -208,7 +208,8 @@ where
 }
 
 /// The size of memory for [`spawn_in`], if there is one.
-pub(crate) const fn size_of_task<F, S>() -> Option<Size>
+#[must_use]
+pub const fn size_of_task<F, S>() -> Option<Size>
 where
     F: Future,
     S: Schedule,
@@ -222,7 +223,7 @@ where
 /// # Panics
 /// If the memory is of another size than [`size_of_task`] says.
 #[inline]
-pub(crate) fn spawn_in<F, S>(
+pub fn spawn_in<F, S>(
     memory: Memory,
     future: F,
     scheduler: S,

@@ -42,15 +42,18 @@ use rt_sync::primitive::atomic::Ordering::{Acquire, Relaxed, Release};
 use rt_sync::primitive::atomic::{AtomicPtr, AtomicUsize};
 use rt_sync::primitive::{Arc, ShortMutex};
 
-/// What sizes are a multiple of, and their alignment: the grain of most allocators.
-const GRAIN: usize = 16;
+/// The alignment of all sizes, that of most allocators.
+const ALIGN: usize = 16;
+
+/// What sizes are a multiple of.
+#[cfg(not(rt_loom))]
+const STEP: usize = ALIGN;
+/// In a model all tasks have one size.
+#[cfg(rt_loom)]
+const STEP: usize = 1024;
 
 /// How many sizes there are: up to 1 KiB. The future of a larger task lies in a box of its own (`BOX_FROM`).
-#[cfg(not(rt_loom))]
-const SIZES: usize = 64;
-/// One size for a model; that of no task.
-#[cfg(rt_loom)]
-const SIZES: usize = LEAST / GRAIN;
+const SIZES: usize = 1024 / STEP;
 
 /// Smaller than any task, and room for a [`Blank`].
 const LEAST: usize = 64;
@@ -62,13 +65,13 @@ const LEAST: usize = 64;
 #[cfg(not(rt_loom))]
 pub(crate) const MOST: usize = 256 << 10;
 #[cfg(rt_loom)]
-pub(crate) const MOST: usize = 4 * LEAST;
+pub(crate) const MOST: usize = 4 * STEP;
 
 /// Bytes of a chain, about: some dozen tasks meet at the stack's word once.
 #[cfg(not(rt_loom))]
 const CHAIN: usize = 4096;
 #[cfg(rt_loom)]
-const CHAIN: usize = 2 * LEAST;
+const CHAIN: usize = 2 * STEP;
 
 /// Chains that a worker fills at a time, each of another size.
 const OPEN: usize = 4;
@@ -83,10 +86,10 @@ impl Size {
     #[must_use]
     pub const fn of<T>() -> Option<Self> {
         let (size, align) = (size_of::<T>(), align_of::<T>());
-        if size < LEAST || size > SIZES * GRAIN || align > GRAIN {
+        if size < LEAST || size > SIZES * STEP || align > ALIGN {
             return None;
         }
-        Some(Self((size.div_ceil(GRAIN) - 1) as u8))
+        Some(Self((size.div_ceil(STEP) - 1) as u8))
     }
 
     #[inline]
@@ -96,7 +99,7 @@ impl Size {
 
     #[inline]
     fn bytes(self) -> usize {
-        (self.index() + 1) * GRAIN
+        (self.index() + 1) * STEP
     }
 
     /// How many a full chain has.
@@ -106,7 +109,7 @@ impl Size {
     }
 
     fn layout(self) -> Layout {
-        match Layout::from_size_align(self.bytes(), GRAIN) {
+        match Layout::from_size_align(self.bytes(), ALIGN) {
             Ok(layout) => layout,
             Err(_) => unreachable!("{} bytes are not too many", self.bytes()),
         }
@@ -194,7 +197,7 @@ pub struct Chain<O> {
 unsafe impl<O: Send> Send for Chain<O> {}
 
 impl<O> Chain<O> {
-    const FITS: () = assert!(size_of::<Blank<O>>() <= LEAST && align_of::<Blank<O>>() <= GRAIN);
+    const FITS: () = assert!(size_of::<Blank<O>>() <= LEAST && align_of::<Blank<O>>() <= ALIGN);
 
     #[inline]
     fn new(size: Size) -> Self {
@@ -263,7 +266,7 @@ impl<O> fmt::Debug for Chain<O> {
 
 /// What stands in the word of a stack that has closed.
 fn closed<O>() -> *mut Blank<O> {
-    ptr::without_provenance_mut(GRAIN)
+    ptr::without_provenance_mut(ALIGN)
 }
 
 /// What a spawner takes from, for one size.

@@ -25,12 +25,12 @@ fn sizes_are_those_of_tasks() {
     #[repr(align(32))]
     struct Aligned(#[expect(dead_code, reason = "for its size")] [u8; 128]);
     assert!(Size::of::<[u8; LEAST - 1]>().is_none());
-    assert!(Size::of::<[u8; SIZES * GRAIN + 1]>().is_none());
+    assert!(Size::of::<[u8; SIZES * STEP + 1]>().is_none());
     assert!(Size::of::<Aligned>().is_none());
     assert_eq!(size::<17>(), size::<18>());
     assert_ne!(size::<18>(), size::<19>());
     assert_eq!(size::<18>().bytes(), 144);
-    assert_eq!(size::<128>().bytes(), SIZES * GRAIN);
+    assert_eq!(size::<128>().bytes(), SIZES * STEP);
     assert!(size::<128>().full() > 1);
 }
 
