@@ -1,5 +1,5 @@
-//! The stress twin of `stock.rs`, `departure.rs` and of the late departures in `live.rs`: threads spawn from outside while workers run,
-//! and the runtime goes in the middle.
+//! The stress twin of `stock.rs`, `departure.rs` and of the late departures in `live.rs`: threads spawn from outside while
+//! workers run, and the runtime goes in the middle.
 #![cfg(not(rt_loom))]
 
 use std::sync::Arc;

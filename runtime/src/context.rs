@@ -22,7 +22,8 @@ use std::sync::Arc;
 use crate::blocking::follow_up::{self, Stage};
 use crate::scheduler::departed::{Batch, Departed};
 use crate::scheduler::{Core, Seat, SeatRef, Shared};
-use crate::task::stock::{Freed, Memory};
+use crate::task::memory::Memory;
+use crate::task::stock::Freed;
 use crate::task::{Runnable, TaskRef};
 
 /// A thread's relation to a runtime.

@@ -23,11 +23,12 @@ pub mod task {
     pub use crate::task::error::PanicReport;
     pub use crate::task::group::member::member_on;
     pub use crate::task::header::Header;
+    pub use crate::task::memory::{Memory, Size};
     pub use crate::task::raw::{Runnable, TaskRef};
     pub use crate::task::schedule::{
         Meta, NewTask, Schedule, new_task, size_of_task, spawn_in, spawn_listed,
     };
-    pub use crate::task::stock::{Freed, Memory, Size, Stock};
+    pub use crate::task::stock::{Freed, Stock};
     pub use crate::task::wake_queue::WakeQueue;
 }
 

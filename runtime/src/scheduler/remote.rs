@@ -9,8 +9,8 @@ use super::{Seat, Shared, shutdown};
 use crate::context::{self, Place};
 use crate::runtime::panics;
 use crate::task::group::{Entry, Member};
+use crate::task::memory::Memory;
 use crate::task::schedule::{new_task_with, size_of_task, spawn_in};
-use crate::task::stock::Memory;
 use crate::task::{
     Header, JoinHandle, Meta, PanicReport, Runnable, Schedule, TaskRef, grace, new_task,
     spawn_listed,

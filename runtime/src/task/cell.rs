@@ -19,9 +19,9 @@ use rt_sync::wait::WaitSlot;
 
 use super::cold::ColdSlot;
 use super::header::{Header, Links, Vtable};
+use super::memory::{Memory, Size};
 use super::state::State;
 use super::steps::Steps;
-use super::stock::{Memory, Size};
 use super::{Id, JoinError, Schedule, try_id};
 
 /// What a task is called, and where it was spawned.

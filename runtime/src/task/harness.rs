@@ -426,7 +426,7 @@ unsafe fn dealloc<F: Future, S: Schedule>(ptr: NonNull<Header>) {
 }
 
 /// # Safety
-/// As for [`dealloc`], and the task was made in [`Memory`](super::stock::Memory).
+/// As for [`dealloc`], and the task was made in [`Memory`](super::memory::Memory).
 #[inline(never)]
 unsafe fn recycle<F: Future, S: Schedule>(ptr: NonNull<Header>) {
     // As in `dealloc`.

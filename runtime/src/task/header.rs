@@ -67,7 +67,7 @@ pub(super) struct Vtable {
     pub(super) abort_after: unsafe fn(NonNull<Header>, Duration),
     /// Frees the task. The last reference is gone.
     pub(super) dealloc: unsafe fn(NonNull<Header>),
-    /// Whether its memory is of a [`Size`](super::stock::Size), and its scheduler takes it back.
+    /// Whether its memory is of a [`Size`](super::memory::Size), and its scheduler takes it back.
     pub(super) recycles: bool,
 }
 

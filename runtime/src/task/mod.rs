@@ -43,6 +43,7 @@ mod info;
 mod join;
 pub mod join_set;
 pub(crate) mod local;
+pub(crate) mod memory;
 pub(crate) mod raw;
 pub(crate) mod schedule;
 mod state;

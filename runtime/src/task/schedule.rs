@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::header::Header;
+use super::memory::{Memory, Size};
 use super::raw::{Runnable, TaskRef};
-use super::stock::{Memory, Size};
 use super::{Id, JoinError, JoinHandle, PanicReport, cell, grace, harness, raw};
 use crate::context;
 

@@ -31,7 +31,6 @@
     reason = "memory without a type, and lists that are linked through it"
 )]
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::array;
 use std::cell::Cell;
 use std::fmt;
@@ -42,21 +41,7 @@ use rt_sync::primitive::atomic::Ordering::{Acquire, Relaxed, Release};
 use rt_sync::primitive::atomic::{AtomicPtr, AtomicUsize};
 use rt_sync::primitive::{Arc, ShortMutex};
 
-/// The alignment of all sizes, that of most allocators.
-const ALIGN: usize = 16;
-
-/// What sizes are a multiple of.
-#[cfg(not(rt_loom))]
-const STEP: usize = ALIGN;
-/// In a model all tasks have one size.
-#[cfg(rt_loom)]
-const STEP: usize = 1024;
-
-/// How many sizes there are: up to 1 KiB. The future of a larger task lies in a box of its own (`BOX_FROM`).
-const SIZES: usize = 1024 / STEP;
-
-/// Smaller than any task, and room for a [`Blank`].
-const LEAST: usize = 64;
+use super::memory::{ALIGN, LEAST, Memory, SIZES, STEP, Size};
 
 /// The most bytes that a stock keeps.
 ///
@@ -72,109 +57,17 @@ pub(crate) const MOST: usize = 4 * STEP;
 const CHAIN: usize = 4096;
 #[cfg(rt_loom)]
 const CHAIN: usize = 2 * STEP;
+/// `Freed::put` relies on it: what begins a chain does not fill it.
+const _: () = assert!(CHAIN >= 2 * SIZES * STEP);
+
+/// How many a full chain has.
+#[inline]
+fn full(size: Size) -> usize {
+    CHAIN / size.bytes()
+}
 
 /// Chains that a worker fills at a time, each of another size.
 const OPEN: usize = 4;
-
-/// A size of memory that a stock has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Size(u8);
-
-impl Size {
-    /// The size for a `T`; `None` if there is none.
-    #[inline]
-    #[must_use]
-    pub const fn of<T>() -> Option<Self> {
-        let (size, align) = (size_of::<T>(), align_of::<T>());
-        if size < LEAST || size > SIZES * STEP || align > ALIGN {
-            return None;
-        }
-        Some(Self((size.div_ceil(STEP) - 1) as u8))
-    }
-
-    #[inline]
-    fn index(self) -> usize {
-        usize::from(self.0)
-    }
-
-    #[inline]
-    fn bytes(self) -> usize {
-        (self.index() + 1) * STEP
-    }
-
-    /// How many a full chain has.
-    #[inline]
-    fn full(self) -> usize {
-        CHAIN / self.bytes()
-    }
-
-    fn layout(self) -> Layout {
-        match Layout::from_size_align(self.bytes(), ALIGN) {
-            Ok(layout) => layout,
-            Err(_) => unreachable!("{} bytes are not too many", self.bytes()),
-        }
-    }
-}
-
-/// Memory of one size with nothing in it. Dropped, it goes back to the allocator.
-pub struct Memory {
-    at: NonNull<u8>,
-    size: Size,
-}
-
-// SAFETY: bytes that nobody else knows of.
-unsafe impl Send for Memory {}
-// SAFETY: as above.
-unsafe impl Sync for Memory {}
-
-impl Memory {
-    /// From the allocator.
-    #[must_use]
-    pub fn new(size: Size) -> Self {
-        let layout = size.layout();
-        // SAFETY: no size is zero.
-        match NonNull::new(unsafe { alloc(layout) }) {
-            Some(at) => Self { at, size },
-            None => handle_alloc_error(layout),
-        }
-    }
-
-    /// Its size.
-    #[inline]
-    pub(super) fn size(&self) -> Size {
-        self.size
-    }
-
-    /// Gives it up; [`from_raw`](Self::from_raw) takes it back.
-    #[inline]
-    pub(super) fn into_raw(self) -> NonNull<u8> {
-        let at = self.at;
-        mem::forget(self);
-        at
-    }
-
-    /// # Safety
-    /// `at` comes from `into_raw`, of memory of this size, is taken back once, and nothing is left in it.
-    #[inline]
-    pub(super) unsafe fn from_raw(at: NonNull<u8>, size: Size) -> Self {
-        Self { at, size }
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: allocated in `new`, with the layout of this size.
-        unsafe { dealloc(self.at.as_ptr(), self.size.layout()) };
-    }
-}
-
-impl fmt::Debug for Memory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Memory")
-            .field("bytes", &self.size.bytes())
-            .finish()
-    }
-}
 
 /// What lies in free memory.
 struct Blank<O> {
@@ -314,13 +207,13 @@ impl<O> Stock<O> {
     /// A stock with nothing in it.
     #[must_use]
     pub fn new() -> Self {
-        let shelf = |index| Shelf {
-            open: Chain::new(Size(index as u8)),
+        let shelf = |size| Shelf {
+            open: Chain::new(size),
             rest: ptr::null_mut(),
         };
         Self {
-            shelves: ShortMutex::new((0..SIZES).map(shelf).collect()),
-            stacks: (0..SIZES)
+            shelves: ShortMutex::new(Size::all().map(shelf).collect()),
+            stacks: Size::all()
                 .map(|_| AtomicPtr::new(ptr::null_mut()))
                 .collect(),
             kept: AtomicUsize::new(0),
@@ -468,7 +361,7 @@ impl<O> Freed<O> {
             other => (Chain::new(size), other),
         };
         chain.push(memory, companion);
-        if chain.len < size.full() {
+        if chain.len < full(size) {
             place.set(Some(chain));
             // One of another size.
             other.and_then(|other| self.stock.push(other))

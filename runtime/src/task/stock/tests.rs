@@ -21,20 +21,6 @@ fn size<const WORDS: usize>() -> Size {
 }
 
 #[test]
-fn sizes_are_those_of_tasks() {
-    #[repr(align(32))]
-    struct Aligned(#[expect(dead_code, reason = "for its size")] [u8; 128]);
-    assert!(Size::of::<[u8; LEAST - 1]>().is_none());
-    assert!(Size::of::<[u8; SIZES * STEP + 1]>().is_none());
-    assert!(Size::of::<Aligned>().is_none());
-    assert_eq!(size::<17>(), size::<18>());
-    assert_ne!(size::<18>(), size::<19>());
-    assert_eq!(size::<18>().bytes(), 144);
-    assert_eq!(size::<128>().bytes(), SIZES * STEP);
-    assert!(size::<128>().full() > 1);
-}
-
-#[test]
 fn what_is_put_in_comes_out_by_its_size() {
     let (stock, drops) = (Arc::new(Stock::new()), StdArc::default());
     let freed = Freed::new(stock.clone());
