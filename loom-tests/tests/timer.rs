@@ -157,6 +157,13 @@ impl Bed {
         move || timers.expire(now)
     }
 
+    /// As `firing`, as who helps the owner.
+    fn helping(&self, ms: u64) -> impl FnOnce() -> usize + 'static {
+        let timers = self.timers.clone();
+        let now = self.at(ms).into_std();
+        move || timers.expire_some(now)
+    }
+
     fn expire(&self, ms: u64) -> usize {
         self.timers.expire(self.at(ms).into_std())
     }
@@ -262,7 +269,7 @@ fn two_fire_against_drop() {
         let bed = Bed::new();
         let (one, two) = (bed.waiting(5), bed.waiting(5));
         let probe = one.probe.clone();
-        let helping = thread::spawn(bed.firing(20));
+        let helping = thread::spawn(bed.helping(20));
         let ((), fired) = first.race(move || drop(one), bed.firing(10));
         let fired = fired + helping.join().unwrap();
         assert_eq!(fired, probe.wakes() + two.probe.wakes());

@@ -136,7 +136,7 @@ impl Seat {
             self.helped_at.store(self.shared.stamp(now), Relaxed);
         }
         if !self.timers.is_empty() {
-            woken |= self.timers.expire(now) > 0;
+            woken |= self.timers.expire_some(now) > 0;
         }
         if woken {
             self.shared.helps.add(1);

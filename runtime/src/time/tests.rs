@@ -4,7 +4,7 @@ use std::future::{Future, pending, poll_fn, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant as RealInstant};
@@ -473,4 +473,34 @@ fn what_the_system_is_told_is_real_time_also_after_a_jump() {
         "{ahead:?}"
     );
     assert_eq!(bed.timers.expire(until), 1);
+}
+
+/// Whoever looks after several seats is not kept by one of them.
+#[test]
+fn a_helper_fires_a_portion_and_does_not_wait_for_the_lock() {
+    const MANY: usize = 2000;
+    let bed = Bed::new();
+    let mut sleeps: Vec<_> = (0..MANY).map(|_| Box::pin(sleep(MS))).collect();
+    for sleep in &mut sleeps {
+        assert!(bed.poll(sleep.as_mut()).is_pending());
+    }
+    bed.timers.clock().advance(MS).unwrap();
+    let now = RealInstant::now();
+    let held = bed.timers.hold();
+    let helper = bed.timers.clone();
+    let (done, end) = mpsc::channel();
+    thread::spawn(move || done.send(helper.expire_some(now)));
+    let fired = end.recv_timeout(Duration::from_secs(40));
+    assert_eq!(fired, Ok(0), "it waits for the lock");
+    drop(held);
+    let first = bed.timers.expire_some(now);
+    assert!(first > 0 && first < MANY, "{first}");
+    assert_eq!(bed.count.get(), first);
+    let mut fired = first;
+    while fired < MANY {
+        let more = bed.timers.expire_some(now);
+        assert!(more > 0, "what is due is fired by and by: {fired}");
+        fired += more;
+    }
+    assert_eq!((bed.count.get(), bed.timers.expire_some(now)), (MANY, 0));
 }

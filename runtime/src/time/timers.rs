@@ -27,7 +27,7 @@ use std::time::Instant as RealInstant;
 
 use rt_sync::WakeBatch;
 use rt_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
-use rt_sync::primitive::{Arc, Mutex};
+use rt_sync::primitive::{Arc, Mutex, MutexGuard};
 use rt_sync::wake_batch::discard;
 
 use super::clock::{Clock, Reading};
@@ -39,6 +39,12 @@ use crate::scheduler::metrics::Buckets;
 const NONE: u64 = u64::MAX;
 /// `parked_until`: the owner does not sleep. Nothing is earlier, so nobody unparks it.
 const RUNNING: u64 = 0;
+
+/// How many timers [`Timers::expire_some`] fires in a row: 0.1 to 1 ms.
+#[cfg(not(rt_loom))]
+const PORTION: usize = 512;
+#[cfg(rt_loom)]
+const PORTION: usize = 1;
 
 /// The timers of one seat.
 pub struct Timers {
@@ -138,7 +144,18 @@ impl Timers {
         if !self.is_due_by(reading) {
             return 0;
         }
-        self.expire_by(reading)
+        self.expire_by(reading, || Some(self.wheel.lock()), usize::MAX)
+    }
+
+    /// As [`expire`](Self::expire), for who looks after the owner and has others to look after: does not wait for the lock, and
+    /// stops when [`PORTION`] have fired. Whoever has the lock fires what is due, or puts a timer in and is done at once.
+    pub fn expire_some(&self, now: RealInstant) -> usize {
+        let reading = self.clock.read(now);
+        self.seen.store(tick_before(reading.ns), Relaxed);
+        if !self.is_due_by(reading) {
+            return 0;
+        }
+        self.expire_by(reading, || self.wheel.try_lock(), PORTION)
     }
 
     /// How many timers are set.
@@ -151,17 +168,30 @@ impl Timers {
         *self.wheel.lock().lateness()
     }
 
+    /// The lock, as if somebody were at the wheel.
+    #[cfg(test)]
+    pub(super) fn hold(&self) -> MutexGuard<'_, Wheel> {
+        self.wheel.lock()
+    }
+
     /// For how many entries the wheel has memory, beyond what it always has.
     #[cfg(test)]
     pub(super) fn nodes(&self) -> usize {
         self.wheel.lock().nodes()
     }
 
-    fn expire_by(&self, reading: Reading) -> usize {
+    #[inline(always)]
+    fn expire_by<'a>(
+        &self,
+        reading: Reading,
+        lock: impl Fn() -> Option<MutexGuard<'a, Wheel>>,
+        most: usize,
+    ) -> usize {
         let mut batch = WakeBatch::new();
         let mut fired = 0;
-        loop {
-            let mut wheel = self.wheel.lock();
+        while fired < most
+            && let Some(mut wheel) = lock()
+        {
             let progress = wheel.expire(reading.ns, reading.exact, &mut batch, &mut fired);
             let next = match progress {
                 Progress::More => ns_of_tick(wheel.elapsed()),
@@ -171,9 +201,10 @@ impl Timers {
             drop(wheel);
             wake(&mut batch);
             if progress == Progress::Done {
-                return fired;
+                break;
             }
         }
+        fired
     }
 
     /// The runtime shuts down: ends every timer as closed and wakes who waits for it. Timers that are put in later are
