@@ -14,6 +14,7 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::task::Waker;
 
 use super::header::Header;
 use super::raw::TaskRef;
@@ -134,6 +135,16 @@ pub(crate) fn current_report() -> Option<ReportedTask> {
         let task = ReportedTask::of(task?);
         // What it waited for last is of no interest.
         Some(ReportedTask { wait: None, ..task })
+    })
+}
+
+/// Whether `waker` is that of the task that runs on this thread, and the task is cancelled: then it ends with this poll,
+/// unless that is ready. Of the waker of a loop inside the task this is not said, since that loop goes on.
+pub(crate) fn ends_with_poll(waker: &Waker) -> bool {
+    with_current(|task| {
+        task.is_some_and(|task| {
+            ptr::eq(waker.data(), ptr::from_ref(task).cast()) && task.state.is_cancelled()
+        })
     })
 }
 

@@ -75,7 +75,7 @@ pub use rt_sync::wait::WaitKind;
 
 pub(crate) use self::error::PanicReport;
 pub(crate) use self::header::{Header, Links};
-pub(crate) use self::id::{current_report, keep_failure};
+pub(crate) use self::id::{current_report, ends_with_poll, keep_failure};
 pub(crate) use self::raw::{Runnable, TaskRef};
 pub(crate) use self::schedule::{Meta, NewTask, Schedule, new_task, spawn_listed};
 

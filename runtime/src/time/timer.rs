@@ -26,6 +26,7 @@ use super::entry::{End, Entry, EntryRef, State};
 use super::instant::Instant;
 use super::timers::Timers;
 use crate::debug;
+use crate::task;
 
 /// What a poll of a [`Timer`] says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +35,8 @@ pub enum Outcome {
     Ready,
     /// The waker is woken when it passes.
     Pending,
-    /// The runtime that the timer belongs to has shut down.
+    /// The runtime that the timer belongs to has shut down. Not in a task that ends with this poll, as those of that runtime
+    /// do: it has nothing to wait for and nobody to tell, so the timer is pending.
     Closed,
     /// The first poll came from a thread that is in no runtime.
     NoRuntime,
@@ -132,7 +134,7 @@ impl Timer {
         if let State::Linked(_) = entry.state() {
             entry.as_mut().register(cx.waker());
         }
-        outcome(entry.state())
+        outcome(entry.state(), cx)
     }
 
     /// Chooses the wheel for an idle timer; `false` if there is none.
@@ -169,7 +171,7 @@ impl Timer {
             return Outcome::Pending;
         }
         owner.insert(entry_ref(entry.as_ref()), deadline);
-        outcome(entry.state())
+        outcome(entry.state(), cx)
     }
 
     /// Gives the timer another deadline. One that waits goes on to wait, with the waker it has; one that has ended
@@ -249,9 +251,10 @@ fn entry_ref(entry: Pin<&Entry>) -> EntryRef {
 }
 
 #[inline]
-fn outcome(state: State) -> Outcome {
+fn outcome(state: State, cx: &Context<'_>) -> Outcome {
     match state {
         State::Fired => Outcome::Ready,
+        State::Closed if task::ends_with_poll(cx.waker()) => Outcome::Pending,
         State::Closed => Outcome::Closed,
         State::Idle | State::Never | State::Linked(_) => Outcome::Pending,
     }

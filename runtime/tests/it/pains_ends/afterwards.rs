@@ -6,14 +6,15 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, Weak, mpsc};
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use std::{io, thread};
 
+use rt::ReturnWhen;
 use rt::io::{AsyncReadExt, AsyncWriteExt};
 use rt::net::{TcpListener, TcpStream, UdpSocket};
 use rt::runtime::Handle;
 use rt::task::{Activity, JoinHandle};
-use rt::time::sleep;
+use rt::time::{boottime, interval, sleep, timeout, timeout_with};
 
 use super::HOUR;
 use crate::pains_support::{LONG, MS, Mailbox, current_thread, each_kind, eventually, workers};
@@ -430,6 +431,69 @@ fn b12_what_is_waited_for_forgets_a_waiter_that_is_aborted() {
             });
             runtime.block_on(task).unwrap();
             eventually("no task is alive", || runtime.metrics().live_tasks == 0);
+        }
+    });
+}
+
+/// A poll that outlives its runtime, since there was no grace, goes on to timers: its task ends with the runtime, and does
+/// not panic.
+#[test]
+fn b8_a_task_that_comes_to_a_timer_after_the_end_is_closed_and_does_not_panic() {
+    type Wait = fn() -> Pin<Box<dyn Future<Output = ()> + Send>>;
+    let waits: [(&str, Wait); 6] = [
+        ("sleep", || Box::pin(sleep(HOUR))),
+        ("boottime", || Box::pin(boottime::sleep(HOUR))),
+        ("timeout", || {
+            Box::pin(async {
+                let _ = timeout(HOUR, pending::<()>()).await;
+            })
+        }),
+        ("timeout_with", || {
+            Box::pin(async {
+                let _ = timeout_with(HOUR, |_| pending::<()>()).await;
+            })
+        }),
+        ("interval", || {
+            Box::pin(async {
+                let mut ticks = interval(HOUR);
+                ticks.tick().await;
+                ticks.tick().await;
+            })
+        }),
+        ("wait", || {
+            Box::pin(async {
+                let never = [Box::pin(pending::<Result<(), ()>>())];
+                let _ = rt::wait(never, ReturnWhen::AllDone, HOUR).await;
+            })
+        }),
+    ];
+    within_limit(move || {
+        for (name, wait) in waits {
+            let runtime = workers(1);
+            let ((tell, told), (end, ended)) = (mpsc::channel(), mpsc::channel());
+            let task = runtime.spawn(async move {
+                tell.send(()).unwrap();
+                ended.recv().unwrap();
+                wait().await;
+            });
+            told.recv().unwrap();
+            runtime.shutdown_timeout(Duration::ZERO);
+            end.send(()).unwrap();
+            let error = futures_lite::future::block_on(task).unwrap_err();
+            assert!(error.is_runtime_closed(), "{name}: {error:?}");
+            // A loop of its own would wait for ever, and is told.
+            let runtime = workers(1);
+            let ((tell, told), (end, ended)) = (mpsc::channel(), mpsc::channel());
+            let task = runtime.spawn(async move {
+                tell.send(()).unwrap();
+                ended.recv().unwrap();
+                futures_lite::future::block_on(wait());
+            });
+            told.recv().unwrap();
+            runtime.shutdown_timeout(Duration::ZERO);
+            end.send(()).unwrap();
+            let error = futures_lite::future::block_on(task).unwrap_err();
+            assert!(error.is_panic(), "{name}: {error:?}");
         }
     });
 }
