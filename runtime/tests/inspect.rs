@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -217,6 +217,11 @@ fn the_socket_is_its_owners_alone_and_goes_with_the_runtime() {
     fs::set_permissions(&rt_folder, fs::Permissions::from_mode(0o777)).unwrap();
     let stale = rt_folder.join("2147483646.sock");
     fs::write(&stale, "").unwrap();
+    // Of one that nobody of this number space sees: somebody listens.
+    let foreign = rt_folder.join("2147483645.sock");
+    let _listener = UnixListener::bind(&foreign).unwrap();
+    let abandoned = rt_folder.join("2147483644.sock");
+    drop(UnixListener::bind(&abandoned).unwrap());
     let other = rt_folder.join("notes.txt");
     fs::write(&other, "").unwrap();
 
@@ -226,6 +231,8 @@ fn the_socket_is_its_owners_alone_and_goes_with_the_runtime() {
     assert_eq!(mode(&socket), 0o600);
     assert_eq!(mode(&rt_folder), 0o700);
     assert!(!stale.exists());
+    assert!(!abandoned.exists());
+    assert!(foreign.exists());
     assert!(other.exists());
     inside.end();
     assert!(!socket.exists());

@@ -3,7 +3,7 @@
 //! With the feature `inspect` a process that has a runtime listens on a Unix socket (`place.rs`) that only its owner may
 //! open. `RT_INSPECT=0` in its environment turns that off. A thread of its own answers, so it does while every worker is
 //! blocked; it polls no task, and holds no lock of a runtime but for the moments that [`dump`](crate::dump()) does. The
-//! socket goes with the last runtime; what a process leaves that was killed, the next one takes away.
+//! socket goes with the last runtime; what a process leaves that was killed, the next one takes away, if nobody listens there.
 //!
 //! # The protocol
 //! The client writes one line, `rt 1 dump` or `rt 1 metrics`. The answer is one line, `rt 1 ok` or `rt 1 error` and why,

@@ -6,6 +6,7 @@
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, test_kill_process};
@@ -71,6 +72,15 @@ pub(super) fn make(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether nobody listens there any more. Numbers of processes tell less: containers that share the folder have numbers
+/// of their own, and there may be a process of the same number in each.
+pub(super) fn is_abandoned(socket: &Path) -> bool {
+    matches!(
+        UnixStream::connect(socket),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused
+    )
+}
+
 /// Takes away the sockets of processes that are gone.
 pub(super) fn clean(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else {
@@ -80,7 +90,7 @@ pub(super) fn clean(folder: &Path) {
         let pid = path
             .file_name()
             .and_then(|name| name.to_str()?.strip_suffix(".sock")?.parse().ok());
-        if pid.is_some_and(|pid| !is_alive(pid)) {
+        if pid.is_some_and(|pid| !is_alive(pid)) && is_abandoned(&path) {
             let _ = fs::remove_file(path);
         }
     }

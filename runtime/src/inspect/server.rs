@@ -60,10 +60,10 @@ fn bind(folder: &Path) -> io::Result<(UnixListener, PathBuf)> {
     place::make(folder)?;
     place::clean(folder);
     let path = place::socket(folder, process::id());
-    // Of a process that had the same number.
-    match fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+    // Of a process that had the same number. One that has it now, in a container beside this one, keeps its socket: then
+    // the next line fails.
+    if place::is_abandoned(&path) {
+        fs::remove_file(&path)?;
     }
     let listener = UnixListener::bind(&path)?;
     // Nobody else gets into the folder meanwhile.

@@ -39,7 +39,7 @@ fn connect(pid: u32) -> Result<UnixStream, String> {
         Some(error) => format!("process {pid} does not answer: {error}"),
         None => format!(
             "process {pid} does not listen: it is no program with an rt runtime, or was built without the feature \
-             `inspect` of the crate `rt`, or runs with RT_INSPECT=0 or another XDG_RUNTIME_DIR"
+             `inspect` of the crate `rt`, or runs with RT_INSPECT=0, another XDG_RUNTIME_DIR, or in a container"
         ),
     })
 }
