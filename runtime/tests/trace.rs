@@ -110,3 +110,61 @@ fn a_file_that_cannot_be_written_is_named_and_harms_nothing() {
         "{text}"
     );
 }
+
+/// The other side of the next test; alone it does nothing.
+#[test]
+fn plays_a_child() {
+    let Some(end) = std::env::var_os("RT_TEST_CHILD") else {
+        return;
+    };
+    let runtime = rt::runtime::Runtime::new().unwrap();
+    let task = rt::task::Builder::new().name("traced");
+    let task = runtime.block_on(async { task.spawn(async {}).unwrap().await });
+    task.unwrap();
+    match end.to_str() {
+        Some("exit") => std::process::exit(0),
+        Some("background") => {
+            // Until then the runtime cannot end.
+            runtime.spawn_blocking(std::thread::park);
+            runtime.shutdown_background();
+        }
+        other => panic!("no such end: {other:?}"),
+    }
+}
+
+#[test]
+fn the_file_is_written_when_the_process_ends_before_its_runtime() {
+    for end in ["exit", "background"] {
+        let path = std::env::temp_dir().join(format!("rt-trace-{end}-{}", std::process::id()));
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "plays_a_child", "--nocapture"])
+            .env("RT_TEST_CHILD", end)
+            .env("RT_TRACE", &path)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{end}: {output:?}");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let file: Value = serde_json::from_str(&text).unwrap();
+        let events = file["traceEvents"].as_array().unwrap();
+        assert!(
+            events.iter().any(|event| event["name"] == "traced"),
+            "{end}"
+        );
+    }
+}
+
+#[test]
+fn nobody_who_reads_standard_error_harms_nothing() {
+    let mut child = example()
+        .env("RT_TRACE", "/no/such/folder/trace.json")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stderr.take());
+    // It goes on now, and ends.
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+}

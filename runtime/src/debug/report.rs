@@ -11,7 +11,7 @@ use crate::task::{Header, Id, PanicReport};
 
 /// Something that a runtime noticed and that somebody should know of.
 ///
-/// Reports go to standard error, each line of the [`Display`](fmt::Display) form behind `rt: `; or to the hook of
+/// Reports go to standard error, the [`Display`](fmt::Display) form behind `rt: `; or to the hook of
 /// [`Builder::on_report`](crate::runtime::Builder::on_report), if there is one; or, with the crate's feature `tracing`, to the
 /// current `tracing` subscriber. They hold names, numbers, times and places in the code, and the messages of panics;
 /// never a payload, an output or what a future has captured.

@@ -10,6 +10,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::io::{self, Write};
 use std::mem;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr;
@@ -134,7 +135,7 @@ pub(crate) fn tell_without_runtime(text: &dyn fmt::Display) {
 /// As above.
 #[cfg(not(feature = "tracing"))]
 pub(crate) fn tell_without_runtime(text: &dyn fmt::Display) {
-    eprintln!("rt: {text}");
+    to_stderr(text);
 }
 
 #[cfg(feature = "tracing")]
@@ -147,10 +148,15 @@ fn tell(report: &Report) {
     );
 }
 
-/// In one piece, so that lines of several threads do not mix.
 #[cfg(not(feature = "tracing"))]
 fn tell(report: &Report) {
-    eprintln!("rt: {report}");
+    to_stderr(report);
+}
+
+/// In one piece, so that lines of several threads do not mix. If nobody reads standard error any more, nothing is told: a
+/// runtime that ends must not panic for that, as `eprintln` does.
+pub(crate) fn to_stderr(text: &dyn fmt::Display) {
+    let _ = writeln!(io::stderr().lock(), "rt: {text}");
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 //! Each thread keeps its last 16,384 events, about 1.5 MB at most; older ones are dropped and counted. An event is a
 //! poll of a task (with its name, number and spawn site), a poll of the future of `block_on`, a sleep, a steal, a time when
 //! somebody looked after the sockets of a seat that was stuck, or a hand-off to a spare worker. The file is written when a
-//! runtime ends, and by [`flush`]. A process that ends in another way, as by `std::process::exit`, leaves what the last
-//! `flush` wrote.
+//! runtime ends, when the process ends by returning from `main` or by `std::process::exit`, and by [`flush`]. A process that is
+//! ended by a signal or aborts leaves what was written last.
 //!
 //! # What it costs
 //! Without `RT_TRACE`: one predictable branch a poll (the one that debug mode has as well) and one a sleep. With it: two
@@ -16,6 +16,7 @@
 //! A ring belongs to a thread, so that the events on one track of the picture follow each other or lie one in the other:
 //! a seat may be sat on by one thread while another is still in a poll that began there.
 
+mod at_exit;
 mod chrome;
 
 use std::cell::RefCell;
@@ -24,11 +25,13 @@ use std::env;
 use std::io;
 use std::panic::Location;
 use std::path::PathBuf;
+use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::debug::to_stderr;
 use crate::scheduler::process_start;
 use crate::task::Header;
 use crate::unpoisoned::lock;
@@ -48,6 +51,10 @@ struct Trace {
     rings: Mutex<Vec<Arc<Ring>>>,
     /// One writer of the file at a time.
     writing: Mutex<()>,
+    /// Not a child that was forked, whose locks nobody may ever give back.
+    process: u32,
+    /// Whether it could not be written the last time, which was told.
+    failed: AtomicBool,
 }
 
 /// The events of one thread.
@@ -119,19 +126,37 @@ pub(crate) fn start() {
         // From which all stamps count.
         process_start();
         ON.store(true, Relaxed);
+        // Runtimes may outlive `main`: those that end in the background, and all of them after `exit`.
+        at_exit::call(at_end);
         Some(Trace {
             path: path.into(),
             rings: Mutex::default(),
             writing: Mutex::default(),
+            process: process::id(),
+            failed: AtomicBool::new(false),
         })
     });
 }
 
 /// A runtime has ended.
 pub(crate) fn close() {
-    if let Err(error) = flush() {
+    tell(flush());
+}
+
+/// The process ends.
+extern "C" fn at_end() {
+    if let Some(Some(trace)) = TRACE.get()
+        && trace.process == process::id()
+        && !trace.failed.load(Relaxed)
+    {
+        tell(trace.write());
+    }
+}
+
+fn tell(written: io::Result<()>) {
+    if let Err(error) = written {
         // Not through the hook, nor to `tracing`: the file is the process's, and who has set the variable looks here.
-        eprintln!("rt: {error}");
+        to_stderr(&error);
     }
 }
 
@@ -142,15 +167,16 @@ impl Trace {
         // Readers never see half a file.
         let mut beside = self.path.clone().into_os_string();
         beside.push(".part");
-        chrome::write(beside.as_ref(), &rings)
-            .and_then(|()| std::fs::rename(&beside, &self.path))
-            .map_err(|error| {
-                let path = self.path.display();
-                io::Error::new(
-                    error.kind(),
-                    format!("cannot write the trace to '{path}' (RT_TRACE): {error}"),
-                )
-            })
+        let written = chrome::write(beside.as_ref(), &rings)
+            .and_then(|()| std::fs::rename(&beside, &self.path));
+        self.failed.store(written.is_err(), Relaxed);
+        written.map_err(|error| {
+            let path = self.path.display();
+            io::Error::new(
+                error.kind(),
+                format!("cannot write the trace to '{path}' (RT_TRACE): {error}"),
+            )
+        })
     }
 
     fn new_ring(&self) -> Arc<Ring> {
