@@ -48,6 +48,12 @@ fn test_all() {
                     "# spawned at HERE",
                 ],
             ),
+            (
+                "below-another-block-on",
+                "Oneshot",
+                "; one task waits",
+                &["# spawned at HERE waits in Oneshot at HERE"],
+            ),
         ] {
             let (code, text) = run(part);
             assert_eq!(code, Some(REPORTED), "{part}: {text}");
@@ -76,6 +82,9 @@ fn test_all() {
         "socket",
         "thread-that-may-spawn",
         "busy-task",
+        "closure-in-place",
+        "other-thread-of-a-bridge",
+        "other-thread-below-another-block-on",
     ] {
         let (code, text) = run(part);
         assert_eq!(code, Some(ENDED), "{part}: {text}");
@@ -162,6 +171,16 @@ async fn kept_sender() {
     });
     receiver.await.unwrap();
     drop(inner);
+}
+
+async fn sent_by_a_thread(sender: oneshot::Sender<()>) {
+    let (later, receiver) = oneshot::channel();
+    std::thread::spawn(move || {
+        std::thread::sleep(LONG);
+        later.send(()).unwrap();
+    });
+    receiver.await.unwrap();
+    sender.send(()).unwrap();
 }
 
 async fn lock_twice() {
@@ -254,6 +273,27 @@ fn play(part: &str) {
                 sender.send(()).unwrap();
             });
             receiver.await.unwrap();
+        }),
+        "closure-in-place" => build(multi(), true).block_on(async {
+            let (sender, receiver) = oneshot::channel();
+            rt::spawn(async move {
+                rt::task::block_in_place(|| std::thread::sleep(LONG));
+                sender.send(()).unwrap();
+            });
+            receiver.await.unwrap();
+        }),
+        "other-thread-of-a-bridge" => build(multi(), true).block_on(async {
+            let (sender, receiver) = oneshot::channel();
+            rt::spawn(async move { rt::bridge(sent_by_a_thread(sender)) });
+            receiver.await.unwrap();
+        }),
+        "other-thread-below-another-block-on" => build(multi(), true).block_on(async {
+            let (sender, receiver) = oneshot::channel();
+            rt::bridge(sent_by_a_thread(sender));
+            receiver.await.unwrap();
+        }),
+        "below-another-block-on" => build(multi(), true).block_on(async {
+            rt::bridge(kept_sender());
         }),
         _ => panic!("no part {part}"),
     }

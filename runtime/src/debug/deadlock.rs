@@ -4,7 +4,8 @@
 //! All of this holds, and has held for [`AFTER`], with no turn of any seat in between:
 //! 1. Every seat is asleep or free, and nothing is queued anywhere.
 //! 2. No timer runs and no socket is registered.
-//! 3. No closure runs or waits in the blocking and compute pools.
+//! 3. No closure runs or waits in the blocking and compute pools, and those of `block_in_place` and `bridge` are themselves
+//!    inside `block_on`.
 //! 4. The process has no thread that is not one of these. So nobody is left who could call a waker, spawn a task or drop the
 //!    other end of a channel.
 //!
@@ -14,10 +15,13 @@
 //! A root future that waits for something that this crate does not know of, as `std::future::pending`, may mean to wait for
 //! ever, and is left alone.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use super::report::{Report, ReportKind, ReportedTask};
 use super::reporter;
+use crate::context::{self, Phase};
 use crate::scheduler::Shared;
 use crate::task::Activity;
 
@@ -56,10 +60,38 @@ impl Look {
     }
 }
 
+/// How many threads that are none of the runtime's are in `block_on`.
+#[derive(Clone, Default)]
+pub(crate) struct Outsiders(Arc<AtomicUsize>);
+
+/// See [`Outsiders::enter`].
+pub(crate) struct Outsider(Outsiders);
+
+impl Outsiders {
+    /// This thread enters `block_on`. `None` if it is counted already: as one of the runtime's, or as it is in another
+    /// `block_on`, below which it blocks in place.
+    #[cold]
+    pub(super) fn enter(&self) -> Option<Outsider> {
+        let counted = context::with(|cx| cx.is_some_and(|cx| cx.phase.get() != Phase::Entered));
+        if counted {
+            return None;
+        }
+        self.0.fetch_add(1, Relaxed);
+        Some(Outsider(self.clone()))
+    }
+}
+
+impl Drop for Outsider {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Relaxed);
+    }
+}
+
 /// Points 1 to 3.
 fn is_quiet(shared: &Shared) -> bool {
     let pools = [shared.blocking.metrics(), shared.compute.metrics()];
     shared.injector.is_empty()
+        && shared.debug.in_place.all_inside()
         && pools
             .iter()
             .all(|pool| pool.queue_depth == 0 && pool.threads == pool.idle_threads)
@@ -78,17 +110,12 @@ fn is_alone(shared: &Shared) -> bool {
     let Ok(threads) = std::fs::read_dir("/proc/self/task") else {
         return false;
     };
-    let guests = shared.seats.snapshot();
-    let guests = guests
-        .iter()
-        .filter(|seat| seat.note.root().is_some())
-        .count();
     // The watcher is this one.
     let known = 1
         + shared.threads.count()
         + shared.blocking.metrics().threads
         + shared.compute.metrics().threads
-        + guests;
+        + shared.debug.outsiders.0.load(Relaxed);
     #[cfg(all(unix, feature = "inspect"))]
     let known = known + crate::inspect::threads();
     threads.count() <= known && !reporter::is_running()

@@ -23,7 +23,7 @@
 //! poll, and for each task that waits the box of its rare parts, which keeps how long its polls took. The full mode has a
 //! thread for each runtime, which looks around some times a second (`watcher.rs`).
 
-mod deadlock;
+pub(crate) mod deadlock;
 pub(crate) mod forgotten;
 mod grants;
 pub(crate) mod other;
@@ -69,6 +69,8 @@ pub(crate) struct Debug {
     watched: bool,
     watcher: watcher::Bed,
     inside: stuck_pool::Inside,
+    in_place: stuck_pool::InPlace,
+    outsiders: deadlock::Outsiders,
 }
 
 impl Debug {
@@ -81,6 +83,8 @@ impl Debug {
             watched: workers > 0 && config.monitor || level == Level::Full,
             watcher: watcher::Bed::default(),
             inside: stuck_pool::Inside::default(),
+            in_place: stuck_pool::InPlace::default(),
+            outsiders: deadlock::Outsiders::default(),
         }
     }
 
@@ -103,6 +107,21 @@ impl Debug {
     /// The count that a thread of the blocking pool takes part in.
     pub(crate) fn pool_thread(&self) -> Option<stuck_pool::Inside> {
         (self.level == Level::Full).then(|| self.inside.clone())
+    }
+
+    /// A closure runs in place on this thread, until the guard is dropped.
+    pub(crate) fn in_place(&self) -> Option<stuck_pool::InPlaceGuard> {
+        (self.level == Level::Full).then(|| self.in_place.begin())
+    }
+
+    /// This thread is in `block_on`, until the guard is dropped.
+    #[inline]
+    pub(crate) fn in_block_on(&self) -> Option<deadlock::Outsider> {
+        if self.level == Level::Full {
+            self.outsiders.enter()
+        } else {
+            None
+        }
     }
 
     /// Whether somebody looks at these notes.

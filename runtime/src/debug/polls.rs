@@ -161,7 +161,7 @@ impl Note {
     }
 
     /// The root future on this seat, for reports.
-    pub(super) fn root(&self) -> Option<&'static Location<'static>> {
+    pub(crate) fn root(&self) -> Option<&'static Location<'static>> {
         *lock(&self.root)
     }
 

@@ -16,11 +16,18 @@ const AFTER: Duration = Duration::from_secs(1);
 #[derive(Clone, Default)]
 pub(crate) struct Inside(Arc<AtomicUsize>);
 
+/// The closures of `block_in_place` and `bridge`, and how many of them are inside `block_on`.
+#[derive(Clone, Default)]
+pub(crate) struct InPlace {
+    all: Arc<AtomicUsize>,
+    inside: Inside,
+}
+
 /// Whether any pool of the process is counted.
 static COUNTED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// The count of the pool whose thread this is, in the full debug mode.
+    /// The count of the pool whose thread this is, in the full debug mode; or that of the closures in place, in one of them.
     static POOL: RefCell<Option<Arc<AtomicUsize>>> = const { RefCell::new(None) };
 }
 
@@ -32,6 +39,40 @@ pub(crate) fn on_thread(inside: Option<Inside>, body: &mut dyn FnMut()) {
     POOL.set(inside.map(|inside| inside.0));
     body();
     POOL.set(None);
+}
+
+impl InPlace {
+    /// A closure runs in place on this thread, until the guard is dropped.
+    pub(crate) fn begin(&self) -> InPlaceGuard {
+        COUNTED.store(true, Relaxed);
+        self.all.fetch_add(1, Relaxed);
+        let inside = self.inside.0.clone();
+        InPlaceGuard {
+            all: self.all.clone(),
+            before: POOL
+                .try_with(|pool| pool.replace(Some(inside)))
+                .ok()
+                .flatten(),
+        }
+    }
+
+    /// Whether all of them are inside `block_on`.
+    pub(crate) fn all_inside(&self) -> bool {
+        self.all.load(Relaxed) == self.inside.0.load(Relaxed)
+    }
+}
+
+/// See [`InPlace::begin`].
+pub(crate) struct InPlaceGuard {
+    all: Arc<AtomicUsize>,
+    before: Option<Arc<AtomicUsize>>,
+}
+
+impl Drop for InPlaceGuard {
+    fn drop(&mut self) {
+        self.all.fetch_sub(1, Relaxed);
+        let _ = POOL.try_with(|pool| pool.replace(self.before.take()));
+    }
 }
 
 /// This thread enters a `block_on`, until the guard is dropped.

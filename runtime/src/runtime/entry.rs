@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::panic::Location;
 
 use super::handle::BOX_FROM;
 use super::{BlockOnError, Handle};
@@ -287,7 +288,8 @@ pub fn try_bridge<F: Future>(future: F) -> Result<F::Output, BlockOnError> {
         no_runtime("rt::bridge")
     };
     let handle = Handle { shared };
-    block_in_place(|| handle.try_block_on(future))
+    let site = Location::caller();
+    block_in_place(|| handle.block_on_at(site, future))
 }
 
 #[cold]

@@ -5,6 +5,7 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::marker::PhantomData;
+use std::panic::Location;
 use std::sync::Arc;
 
 use super::RuntimeMetrics;
@@ -162,10 +163,19 @@ impl Handle {
     /// meanwhile, which drops the future; if no selector can be made.
     #[track_caller]
     pub fn try_block_on<F: Future>(&self, future: F) -> Result<F::Output, BlockOnError> {
+        self.block_on_at(Location::caller(), future)
+    }
+
+    /// As [`try_block_on`](Self::try_block_on), called at `site`.
+    pub(super) fn block_on_at<F: Future>(
+        &self,
+        site: &'static Location<'static>,
+        future: F,
+    ) -> Result<F::Output, BlockOnError> {
         let done = if size_of::<F>() > BOX_FROM {
-            self.shared.block_on(Box::pin(future))
+            self.shared.block_on(site, Box::pin(future))
         } else {
-            self.shared.block_on(future)
+            self.shared.block_on(site, future)
         };
         let refused = match done {
             Ok(output) => return Ok(output),

@@ -41,11 +41,14 @@ pub(crate) enum Refused {
 }
 
 impl Shared {
-    /// Runs `future` on this thread until it is done.
-    #[track_caller]
-    pub(crate) fn block_on<F: Future>(self: &Arc<Self>, future: F) -> Result<F::Output, Refused> {
-        let site = Location::caller();
+    /// Runs `future` on this thread until it is done. `site`: who waits for it.
+    pub(crate) fn block_on<F: Future>(
+        self: &Arc<Self>,
+        site: &'static Location<'static>,
+        future: F,
+    ) -> Result<F::Output, Refused> {
         let _inside = debug::stuck_pool::enter();
+        let _outsider = self.debug.in_block_on();
         if context::is_polling() {
             return Err(Refused::Nested);
         }
@@ -211,13 +214,13 @@ struct Leave {
 
 impl Drop for Leave {
     fn drop(&mut self) {
-        if self.seat.shared.debug.notes_polls() {
-            self.seat.note.set_root(None);
-        }
-        // Lent: a stand-in has the core, and frees the seat when it is done.
+        // Lent: a stand-in has the core, and frees the seat when it is done. Perhaps another guest sits there by now.
         let Some(sitting) = self.cx.sitting.take() else {
             return;
         };
+        if self.seat.shared.debug.notes_polls() {
+            self.seat.note.set_root(None);
+        }
         leave_guest(&self.seat, sitting.core);
     }
 }

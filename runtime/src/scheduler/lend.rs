@@ -205,9 +205,11 @@ pub(crate) fn block_in_place<R>(f: impl FnOnce() -> R) -> Result<R, CurrentThrea
         Lent::Nothing => return Ok(f()),
         Lent::Seat(before) | Lent::Kept(before) => before,
     };
+    let counted = context::with(|cx| cx?.shared.debug.in_place());
     let saved = rt_sync::coop::lift();
     let result = catch_unwind(AssertUnwindSafe(f));
     rt_sync::coop::restore(saved);
+    drop(counted);
     context::with(|cx| {
         if let Some(cx) = cx {
             cx.phase.set(before);
@@ -248,8 +250,11 @@ fn lend(cx: &Context) -> Lent {
     let seat = seat.into_arc();
     drop(outside);
     seat.note.forget();
+    let root = seat.note.root();
     if seat.is_guest() {
         cx.shared.seats.note_served(&seat);
+        // Another guest may sit there before this one is back.
+        seat.note.set_root(None);
     }
     match cx.shared.spares.run(Job {
         seat: seat.clone(),
@@ -263,6 +268,7 @@ fn lend(cx: &Context) -> Lent {
         }
         Err(Job { seat, core }) => {
             cx.shared.seats.forget_served(&seat);
+            seat.note.set_root(root);
             share_all(&cx.shared, &seat, &core);
             cx.sitting.replace(Some(Sitting::new(seat, core)));
             Lent::Kept(before)
