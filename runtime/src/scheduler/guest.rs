@@ -12,6 +12,7 @@
 use std::future::Future;
 use std::panic::Location;
 use std::pin::{Pin, pin};
+use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -179,6 +180,20 @@ impl<F: Future> Root for RootFuture<'_, F> {
     fn is_ready(&self) -> bool {
         self.seat.as_ref().is_some_and(|seat| seat.root.is_set())
     }
+}
+
+/// Whether `waker` is that of the root future which this thread polls, and the runtime has closed: then `block_on` ends after
+/// this poll.
+pub(crate) fn ends_with_poll(waker: &Waker) -> bool {
+    let is_root = |sitting: &Sitting| {
+        let root = Arc::as_ptr(&sitting.seat.root);
+        ptr::eq(waker.data(), root.cast())
+    };
+    context::with(|cx| {
+        cx.is_some_and(|cx| {
+            cx.shared.is_closed() && cx.sitting.borrow().as_ref().is_some_and(is_root)
+        })
+    })
 }
 
 /// Drops the root future while the thread is still in the runtime, for the sake of its destructors: when it is done,

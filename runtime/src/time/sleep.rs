@@ -22,7 +22,7 @@ use super::timer::{Outcome, Timer};
 ///
 /// # Panics
 /// The future panics when it is polled outside a runtime, or when the runtime that it waits in has shut down.
-/// In a task of that runtime it does not: such a task ends with the poll that is under way, as "runtime closed".
+/// In a task of that runtime, and in `block_on`, it does not: those end with the poll that is under way, as "runtime closed".
 ///
 /// # Cancel safety
 /// Dropping the future cancels the timer and loses nothing. A new one starts from zero: to wait for one deadline across

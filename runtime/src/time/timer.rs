@@ -15,7 +15,7 @@
 
 use std::panic::Location;
 use std::pin::Pin;
-use std::task::Context;
+use std::task::{Context, Waker};
 
 use pin_project_lite::pin_project;
 use rt_sync::primitive::Arc;
@@ -26,6 +26,7 @@ use super::entry::{End, Entry, EntryRef, State};
 use super::instant::Instant;
 use super::timers::Timers;
 use crate::debug;
+use crate::scheduler::guest;
 use crate::task;
 
 /// What a poll of a [`Timer`] says.
@@ -35,8 +36,8 @@ pub enum Outcome {
     Ready,
     /// The waker is woken when it passes.
     Pending,
-    /// The runtime that the timer belongs to has shut down. Not in a task that ends with this poll, as those of that runtime
-    /// do: it has nothing to wait for and nobody to tell, so the timer is pending.
+    /// The runtime that the timer belongs to has shut down. Not in a task or a root future that ends with this poll, as
+    /// those of that runtime do: it has nothing to wait for and nobody to tell, so the timer is pending.
     Closed,
     /// The first poll came from a thread that is in no runtime.
     NoRuntime,
@@ -250,11 +251,16 @@ fn entry_ref(entry: Pin<&Entry>) -> EntryRef {
     unsafe { EntryRef::new(entry) }
 }
 
+/// Whether the task, or the root future, that is polled with `waker` ends with this poll, since its runtime does.
+pub(super) fn ends_with_poll(waker: &Waker) -> bool {
+    task::ends_with_poll(waker) || guest::ends_with_poll(waker)
+}
+
 #[inline]
 fn outcome(state: State, cx: &Context<'_>) -> Outcome {
     match state {
         State::Fired => Outcome::Ready,
-        State::Closed if task::ends_with_poll(cx.waker()) => Outcome::Pending,
+        State::Closed if ends_with_poll(cx.waker()) => Outcome::Pending,
         State::Closed => Outcome::Closed,
         State::Idle | State::Never | State::Linked(_) => Outcome::Pending,
     }

@@ -19,8 +19,8 @@ use rustix::time::{
 
 use super::Instant;
 use super::line::Sleeper;
-use crate::task;
 use crate::time::sleep::{closed, no_runtime};
+use crate::time::timer::ends_with_poll;
 use crate::time::{self, current};
 
 /// How late a sleep without a descriptor may be after a suspension.
@@ -180,7 +180,7 @@ impl Future for Sleep {
                 State::Timer(_) | State::Look(_) if is_virtual => true,
                 State::Timer(timer) => match timer.poll_read_ready(cx) {
                     Poll::Ready(Ok(_)) => true,
-                    Poll::Ready(Err(_)) if task::ends_with_poll(cx.waker()) => false,
+                    Poll::Ready(Err(_)) if ends_with_poll(cx.waker()) => false,
                     Poll::Ready(Err(_)) => closed("boottime::sleep", this.site),
                     Poll::Pending => false,
                 },

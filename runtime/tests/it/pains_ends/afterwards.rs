@@ -497,3 +497,26 @@ fn b8_a_task_that_comes_to_a_timer_after_the_end_is_closed_and_does_not_panic() 
         }
     });
 }
+
+/// Likewise the future of `block_on`, whose caller gets the error.
+#[test]
+fn b8_block_on_that_comes_to_a_timer_after_the_end_gives_the_error() {
+    within_limit(|| {
+        for runtime in each_kind() {
+            let handle = runtime.handle().clone();
+            let ((tell, told), (end, ended)) = (mpsc::channel(), mpsc::channel());
+            let blocked = thread::spawn(move || {
+                handle.try_block_on(async move {
+                    tell.send(()).unwrap();
+                    ended.recv().unwrap();
+                    let _ = timeout(HOUR, sleep(HOUR)).await;
+                })
+            });
+            told.recv().unwrap();
+            runtime.shutdown_timeout(Duration::ZERO);
+            end.send(()).unwrap();
+            let error = blocked.join().unwrap().unwrap_err();
+            assert!(error.is_runtime_closed(), "{error:?}");
+        }
+    });
+}
