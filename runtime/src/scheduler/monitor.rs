@@ -62,6 +62,10 @@ const CROWDED_FOR: Duration = Duration::from_millis(100);
 /// waking it each time.
 const QUIET: Duration = Duration::from_millis(25);
 
+/// After so long a sleep it sleeps again as soon as it finds every worker asleep: in a runtime that does next to nothing each
+/// timer wakes it once, and it looks once more.
+const LONG_SLEEP: Duration = Duration::from_millis(100);
+
 /// What others see of the monitor.
 pub(crate) struct Monitor {
     /// Whether it watches the workers, or only abandoned seats.
@@ -140,16 +144,22 @@ fn watch(shared: &Arc<Shared>) {
             shared.seats.refresh(seats);
             seats.iter().any(|seat| is_awake(seat)) || has_promises(shared)
         };
+        let lay_down = Instant::now();
         if !shared.monitor.bed.sleep(sleep, looks.no_thread, is_busy) {
             return;
         }
         let now = Instant::now();
-        if !matches!(sleep, Sleep::Tick(_)) {
+        let was_woken = !matches!(sleep, Sleep::Tick(_));
+        if was_woken {
             // Somebody was awake.
             looks.busy_at = now;
+            looks.was_idle = now.saturating_duration_since(lay_down) >= LONG_SLEEP;
         }
         if shared.monitor.watches {
             looks.look(shared, now);
+        }
+        if !was_woken && looks.busy_at == now {
+            looks.was_idle = false;
         }
         if shared.monitor.bed.has_guests() {
             looks.no_thread = serve_guests(shared).is_err();
@@ -173,6 +183,8 @@ struct Looks {
     crowded_at: Option<Instant>,
     /// When a worker was last seen awake.
     busy_at: Instant,
+    /// The monitor has had a long sleep, and since then no look but the first has found a worker awake.
+    was_idle: bool,
     /// When the last look was.
     at: Instant,
     /// The longest tick.
@@ -193,6 +205,7 @@ impl Looks {
             stuck_at: None,
             crowded_at: None,
             busy_at: now,
+            was_idle: false,
             at: now,
             calm: CALM.min(shared.debug.look_each()),
             no_thread: false,
@@ -202,7 +215,8 @@ impl Looks {
     /// Until the next look.
     fn next_sleep(&self, shared: &Shared) -> Sleep {
         let monitor = &shared.monitor;
-        let rests = !monitor.watches || self.at.saturating_duration_since(self.busy_at) >= QUIET;
+        let quiet = self.at.saturating_duration_since(self.busy_at);
+        let rests = !monitor.watches || quiet >= QUIET || self.was_idle && !quiet.is_zero();
         // Spare workers that look after themselves are no reason to stay awake, but they have to be sent away.
         if rests && monitor.spares() == 0 && !self.no_thread {
             return if monitor.watches {

@@ -11,9 +11,14 @@ const SLEPT: Duration = Duration::from_millis(30);
 
 /// A runtime without a monitor of its own, and its worker, which has slept in its selector for so long.
 fn sleeper(slept: Duration) -> (Runtime, Arc<Seat>, Instant) {
+    sleeper_of(false, slept)
+}
+
+/// The same, with a monitor or without.
+fn sleeper_of(monitor: bool, slept: Duration) -> (Runtime, Arc<Seat>, Instant) {
     let runtime = Builder::new_multi_thread()
         .worker_threads(1)
-        .monitor(false)
+        .monitor(monitor)
         .build()
         .unwrap();
     let seat = runtime.handle().shared.seats.get(0).unwrap();
@@ -72,4 +77,24 @@ fn a_seat_that_was_just_woken_is_not_stuck() {
     assert!(looks.stuck);
     let since_woken = Duration::from_millis(9);
     assert_eq!(shared.monitor.selector_age_max(), since_woken);
+}
+
+/// In a runtime that does next to nothing the monitor looks once more after each sleep, else for a while.
+#[test]
+fn after_a_long_sleep_one_quiet_look_is_enough() {
+    let (runtime, _seat, now) = sleeper_of(true, SLEPT);
+    let shared = runtime.handle().shared.clone();
+    for (was_idle, looks_on) in [(true, 1), (false, 4)] {
+        let mut looks = Looks::new(&shared);
+        (looks.busy_at, looks.was_idle) = (now, was_idle);
+        let mut at = now;
+        looks.look(&shared, at);
+        let mut ticks = 0;
+        while let Sleep::Tick(tick) = looks.next_sleep(&shared) {
+            ticks += 1;
+            at += tick;
+            looks.look(&shared, at);
+        }
+        assert_eq!(ticks, looks_on, "was idle: {was_idle}");
+    }
 }
