@@ -25,7 +25,9 @@
 //!
 //! # Where it comes from
 //! Bonwick's magazines ("Magazines and Vmem", 2001), with a stack in place of the depot. To free in batches was tried first,
-//! and changed nothing: it is the number of blocks that the allocator counts.
+//! and changed nothing: it is the number of blocks that the allocator counts. A list for each seat, for the tasks that are
+//! spawned and end there, was tried as well: 65 to 100 instructions fewer for a spawn and its end (of 985), and no less time. The
+//! allocator's way for one thread has no locked instruction, and those are what a spawn waits for.
 #![expect(
     unsafe_code,
     reason = "memory without a type, and lists that are linked through it"
