@@ -13,6 +13,15 @@ pub fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     model.check(body);
 }
 
+/// The same, for bodies that poll tasks.
+pub fn model_tasks(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
+    model(preemptions, move || {
+        // The threads of a model share their thread-local storage, so the budget is nobody's.
+        let _ = rt_sync::coop::lift();
+        body();
+    });
+}
+
 /// Counts wakes; its `Arc` counts the wakers. Not of loom: it is what a model looks at, not what is modelled.
 #[derive(Debug, Default)]
 pub struct Probe(AtomicUsize);

@@ -106,7 +106,7 @@ impl Scheduler {
     /// Spawns a task.
     pub fn spawn<F: Future + Send + 'static>(&self, future: F) -> JoinHandle<F::Output> {
         if self.0.listed {
-            let insert = |this: &Listed, task| this.0.0.live.insert(task);
+            let insert = |this: &Listed<false>, task| this.0.0.live.insert(task);
             return spawn_listed(future, Listed(self.clone()), Meta::here(), insert);
         }
         let task = self.make(future);
@@ -120,11 +120,11 @@ impl Scheduler {
         &self,
         future: F,
     ) -> JoinHandle<F::Output> {
-        let size = size_of_task::<F, Outside>().expect("tasks here are small");
+        let size = size_of_task::<F, Listed<true>>().expect("tasks here are small");
         let kept = self.0.memory.lock().pop();
         let memory = kept.unwrap_or_else(|| Memory::new(size));
-        let insert = |this: &Outside, task| this.0.0.live.insert(task);
-        let outside = Outside(self.clone());
+        let insert = |this: &Listed<true>, task| this.0.0.live.insert(task);
+        let outside = Listed(self.clone());
         spawn_in(
             memory,
             future,
@@ -164,7 +164,7 @@ impl Scheduler {
         <F::Output as GroupOutput<E>>::Value: 'static,
         E: Send + 'static,
     {
-        let insert = |this: &Listed, task| this.0.0.live.insert(task);
+        let insert = |this: &Listed<false>, task| this.0.0.live.insert(task);
         member_on(group, future, Listed(self.clone()), insert)
     }
 
@@ -274,43 +274,12 @@ impl Schedule for Scheduler {
     }
 }
 
-/// In a task that is in the live list, which keeps it alive through its polls.
-struct Listed(Scheduler);
+/// In a task that is in the live list, which keeps it alive through its polls; one from outside, or not.
+struct Listed<const FROM_OUTSIDE: bool>(Scheduler);
 
-impl Schedule for Listed {
+impl<const FROM_OUTSIDE: bool> Schedule for Listed<FROM_OUTSIDE> {
     const PINS: bool = true;
-
-    fn schedule(&self, task: Runnable) {
-        self.0.schedule(task);
-    }
-
-    fn release(&self, task: &Header) -> bool {
-        self.0.release(task)
-    }
-
-    fn is_closed(&self) -> bool {
-        self.0.is_closed()
-    }
-
-    fn abort_after(&self, task: TaskRef, grace: Duration) {
-        self.0.abort_after(task, grace);
-    }
-
-    fn task_panicked(&self, report: &StdArc<PanicReport>, handle_alive: bool) {
-        self.0.task_panicked(report, handle_alive);
-    }
-
-    fn destructor_panicked(&self, report: &StdArc<PanicReport>) {
-        self.0.destructor_panicked(report);
-    }
-}
-
-/// In a task from outside.
-struct Outside(Scheduler);
-
-impl Schedule for Outside {
-    const PINS: bool = true;
-    const RECYCLES: bool = true;
+    const RECYCLES: bool = FROM_OUTSIDE;
 
     fn schedule(&self, task: Runnable) {
         self.0.schedule(task);

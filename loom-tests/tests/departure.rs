@@ -19,27 +19,11 @@ use std::task::{Context, Poll, Waker};
 use loom::future::block_on;
 use loom::thread;
 
-use rt::task::JoinHandle;
-use rt_loom_tests::model::model;
+use rt::task::{JoinError, JoinHandle};
+use rt_loom_tests::count_drop::CountDrop;
+use rt_loom_tests::model::model_tasks;
 use rt_loom_tests::scheduler::Scheduler;
 use rt_sync::primitive::Arc;
-
-fn check(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
-    model(preemptions, move || {
-        // The threads of a model share their thread-local storage, so the budget is nobody's.
-        let _ = rt_sync::coop::lift();
-        body();
-    });
-}
-
-/// Counts its drops.
-struct CountDrop(StdArc<AtomicUsize>);
-
-impl Drop for CountDrop {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, SeqCst);
-    }
-}
 
 /// Runs what is ready, and parts with what is over.
 fn work(scheduler: &Scheduler) {
@@ -53,14 +37,19 @@ fn gone(scheduler: &Scheduler) {
     assert_eq!((scheduler.kept(), scheduler.living()), (1, 0));
 }
 
-fn poll_once<T>(handle: &mut JoinHandle<T>) -> Poll<Result<T, rt::task::JoinError>> {
-    Pin::new(handle).poll(&mut Context::from_waker(Waker::noop()))
+/// The task is over, with its output or for this reason; and the handle goes.
+fn over(mut handle: JoinHandle<CountDrop>, is_expected: fn(&JoinError) -> bool) {
+    match Pin::new(&mut handle).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(Ok(output)) => drop(output),
+        Poll::Ready(Err(error)) => assert!(is_expected(&error), "{error}"),
+        Poll::Pending => panic!("it is not over"),
+    }
 }
 
 /// The output is published to the joiner, which may be the last to hold the task.
 #[test]
 fn join_against_departure() {
-    check(3, || {
+    model_tasks(3, || {
         let scheduler = Scheduler::listed();
         let handle = scheduler.spawn_from_outside(async { Arc::new(7) });
         let joiner = thread::spawn(move || *block_on(handle).expect("no panic"));
@@ -73,7 +62,7 @@ fn join_against_departure() {
 /// The output is dropped once, by the worker or with the handle.
 #[test]
 fn handle_drop_against_departure() {
-    check(3, || {
+    model_tasks(3, || {
         let (scheduler, drops) = (Scheduler::listed(), StdArc::new(AtomicUsize::new(0)));
         let output = CountDrop(drops.clone());
         let handle = scheduler.spawn_from_outside(async move { output });
@@ -88,19 +77,14 @@ fn handle_drop_against_departure() {
 /// An abort handle outlives handle and departure: it frees the task, or the batch does.
 #[test]
 fn abort_against_departure() {
-    check(3, || {
+    model_tasks(3, || {
         let (scheduler, drops) = (Scheduler::listed(), StdArc::new(AtomicUsize::new(0)));
         let output = CountDrop(drops.clone());
-        let mut handle = scheduler.spawn_from_outside(async move { output });
+        let handle = scheduler.spawn_from_outside(async move { output });
         let abort = handle.abort_handle();
         let other = thread::spawn(move || abort.abort());
         work(&scheduler);
-        match poll_once(&mut handle) {
-            Poll::Ready(Ok(output)) => drop(output),
-            Poll::Ready(Err(error)) => assert!(error.is_cancelled()),
-            Poll::Pending => panic!("neither cancelled nor over"),
-        }
-        drop(handle);
+        over(handle, JoinError::is_cancelled);
         other.join().unwrap();
         assert_eq!(drops.load(SeqCst), 1);
         gone(&scheduler);
@@ -110,7 +94,7 @@ fn abort_against_departure() {
 /// A waker that is left over is used, and so dropped, while the worker parts with the task.
 #[test]
 fn wake_against_departure() {
-    check(3, || {
+    model_tasks(3, || {
         let scheduler = Scheduler::listed();
         let stored = StdArc::new(StdMutex::new(None));
         let slot = stored.clone();
@@ -132,21 +116,16 @@ fn wake_against_departure() {
 /// Shutdown looks at a task that comes to its end, and is over and listed, or parted with.
 #[test]
 fn shutdown_against_departure() {
-    check(2, || {
+    model_tasks(2, || {
         let (scheduler, drops) = (Scheduler::listed(), StdArc::new(AtomicUsize::new(0)));
         let output = CountDrop(drops.clone());
-        let mut handle = scheduler.spawn_from_outside(async move { output });
+        let handle = scheduler.spawn_from_outside(async move { output });
         let closing = scheduler.clone();
         let closer = thread::spawn(move || closing.shut_down());
         work(&scheduler);
         closer.join().unwrap();
         scheduler.run();
-        match poll_once(&mut handle) {
-            Poll::Ready(Ok(output)) => drop(output),
-            Poll::Ready(Err(error)) => assert!(error.is_runtime_closed()),
-            Poll::Pending => panic!("neither closed nor over"),
-        }
-        drop(handle);
+        over(handle, JoinError::is_runtime_closed);
         assert_eq!(drops.load(SeqCst), 1);
         gone(&scheduler);
     });
@@ -155,7 +134,7 @@ fn shutdown_against_departure() {
 /// Two workers: one parts with what the other has just completed, and a third spawns into the memory of it.
 #[test]
 fn part_against_departure_and_spawn() {
-    check(2, || {
+    model_tasks(2, || {
         let scheduler = Scheduler::listed();
         drop(scheduler.spawn_from_outside(async {}));
         let worker = scheduler.clone();

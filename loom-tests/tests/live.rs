@@ -18,24 +18,9 @@ use std::task::{Context, Poll, Waker};
 use loom::thread;
 
 use rt::task::JoinHandle;
+use rt_loom_tests::count_drop::CountDrop;
+use rt_loom_tests::model::model_tasks;
 use rt_loom_tests::scheduler::Scheduler;
-
-fn check(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(preemptions);
-    model.check(move || {
-        let _ = rt_sync::coop::lift();
-        body();
-    });
-}
-
-struct CountDrop(StdArc<AtomicUsize>);
-
-impl Drop for CountDrop {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, SeqCst);
-    }
-}
 
 /// A task that was polled once, and ends with the next poll; and its waker.
 fn waiting(scheduler: &Scheduler, drops: &StdArc<AtomicUsize>) -> (JoinHandle<()>, Waker) {
@@ -76,7 +61,7 @@ fn ended_well(handle: JoinHandle<()>) -> bool {
 /// list closed.
 #[test]
 fn spawn_against_close() {
-    check(3, || {
+    model_tasks(3, || {
         let scheduler = Scheduler::listed();
         let drops = StdArc::new(AtomicUsize::new(0));
         let closing = scheduler.clone();
@@ -97,7 +82,7 @@ fn spawn_against_close() {
 /// Spawns from two threads, one of which also runs, against the close. What ends by itself may do so.
 #[test]
 fn two_spawns_against_close() {
-    check(2, || {
+    model_tasks(2, || {
         let scheduler = Scheduler::listed();
         let drops = StdArc::new(AtomicUsize::new(0));
         let (closing, other) = (scheduler.clone(), scheduler.clone());
@@ -120,7 +105,7 @@ fn two_spawns_against_close() {
 /// A wake against the claim by shutdown: the `Runnable` that comes of it is a shell, or shutdown leaves the task to it.
 #[test]
 fn wake_against_claim() {
-    check(2, || {
+    model_tasks(2, || {
         let scheduler = Scheduler::listed();
         let drops = StdArc::new(AtomicUsize::new(0));
         let (handle, waker) = waiting(&scheduler, &drops);
@@ -140,7 +125,7 @@ fn wake_against_claim() {
 /// A task that ends by itself, and leaves the list, against the close that hands it out.
 #[test]
 fn end_against_close() {
-    check(3, || {
+    model_tasks(3, || {
         let scheduler = Scheduler::listed();
         let drops = StdArc::new(AtomicUsize::new(0));
         let guard = CountDrop(drops.clone());
@@ -158,7 +143,7 @@ fn end_against_close() {
 /// A task that was polled before and lies in a queue that nobody turns to any more: the close ends it.
 #[test]
 fn a_queue_that_nobody_runs() {
-    check(2, || {
+    model_tasks(2, || {
         let scheduler = Scheduler::listed();
         let drops = StdArc::new(AtomicUsize::new(0));
         let (handle, waker) = waiting(&scheduler, &drops);
@@ -175,7 +160,7 @@ fn a_queue_that_nobody_runs() {
 /// Tasks end and one is spawned while another thread walks over the list, and then while it is closed.
 #[test]
 fn ends_and_a_spawn_against_a_walk() {
-    check(2, || {
+    model_tasks(2, || {
         let scheduler = Scheduler::listed();
         let wait = || scheduler.spawn(pending::<()>());
         let end = || scheduler.spawn(async {});
@@ -198,7 +183,7 @@ fn ends_and_a_spawn_against_a_walk() {
 /// and none of them.
 #[test]
 fn departures_against_a_walk() {
-    check(3, || {
+    model_tasks(3, || {
         let scheduler = Scheduler::late();
         let drops = StdArc::new(AtomicUsize::new(0));
         let (alive, waker) = waiting(&scheduler, &drops);
@@ -225,7 +210,7 @@ fn departures_against_a_walk() {
 /// Whoever sees the end of a task does not find it in the list afterwards, though it is still there.
 #[test]
 fn what_is_over_is_not_shown() {
-    check(3, || {
+    model_tasks(3, || {
         let scheduler = Scheduler::late();
         let handle = scheduler.spawn(async {});
         let over = scheduler.tasks();

@@ -19,17 +19,9 @@ use loom::thread;
 use rt::internals::scheduler::NextSlot;
 use rt::internals::task::Runnable;
 use rt::task::JoinHandle;
+use rt_loom_tests::model::model_tasks;
 use rt_loom_tests::scheduler::Scheduler;
 use rt_sync::primitive::Arc;
-
-fn check(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(preemptions);
-    model.check(move || {
-        let _ = rt_sync::coop::lift();
-        body();
-    });
-}
 
 /// A task that counts its run.
 fn counted(scheduler: &Scheduler, runs: &StdArc<AtomicUsize>) -> (Runnable, JoinHandle<()>) {
@@ -43,7 +35,7 @@ fn counted(scheduler: &Scheduler, runs: &StdArc<AtomicUsize>) -> (Runnable, Join
 /// The owner takes its task while the monitor rescues it: one of them gets it.
 #[test]
 fn take_against_rescue() {
-    check(4, || {
+    model_tasks(4, || {
         let (scheduler, runs) = (Scheduler::new(), StdArc::default());
         let slot = Arc::new(NextSlot::new());
         let (task, handle) = counted(&scheduler, &runs);
@@ -61,7 +53,7 @@ fn take_against_rescue() {
 /// thief at the queue: each task runs once.
 #[test]
 fn put_against_rescue_and_thief() {
-    check(2, || {
+    model_tasks(2, || {
         let (scheduler, runs) = (Scheduler::new(), StdArc::default());
         let queue = Scheduler::new();
         let slot = Arc::new(NextSlot::new());
@@ -95,7 +87,7 @@ fn put_against_rescue_and_thief() {
 /// A slot that goes away with a task in it, after a rescuer may have been there: the task ends once, run or cancelled.
 #[test]
 fn drop_after_rescue() {
-    check(3, || {
+    model_tasks(3, || {
         let (scheduler, runs) = (Scheduler::new(), StdArc::<AtomicUsize>::default());
         let slot = Arc::new(NextSlot::new());
         let (task, handle) = counted(&scheduler, &runs);
@@ -113,7 +105,7 @@ fn drop_after_rescue() {
 /// rescues before the owner fences for itself.
 #[test]
 fn takes_against_rescues_when_the_kernel_refuses() {
-    check(3, || {
+    model_tasks(3, || {
         rt_io::fence::pretend();
         let (scheduler, runs) = (Scheduler::new(), StdArc::default());
         let slot = Arc::new(NextSlot::new());

@@ -8,16 +8,8 @@ use std::thread;
 
 use rt::internals::task::{Freed, Memory, Size, Stock};
 use rt::runtime::{Builder, Runtime};
+use rt_loom_tests::count_drop::CountDrop;
 use rt_loom_tests::stress::{block_on, limited};
-
-/// Counts its drop.
-struct CountDrop(Arc<AtomicUsize>);
-
-impl Drop for CountDrop {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, SeqCst);
-    }
-}
 
 fn runtime(workers: usize) -> Runtime {
     Builder::new_multi_thread()

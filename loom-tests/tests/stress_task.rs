@@ -11,16 +11,9 @@ use std::task::{Poll, Waker};
 use std::thread::{self};
 
 use rt::task::JoinHandle;
+use rt_loom_tests::count_drop::CountDrop;
 use rt_loom_tests::scheduler::Scheduler;
 use rt_loom_tests::stress::{block_on, limited};
-
-struct CountDrop(Arc<AtomicUsize>);
-
-impl Drop for CountDrop {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, SeqCst);
-    }
-}
 
 /// Threads that run what is ready until told to stop.
 struct Runners {

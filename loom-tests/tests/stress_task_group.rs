@@ -11,18 +11,11 @@ use std::thread;
 use std::time::Duration;
 
 use rt::task::{TaskGroup, cancelled, yield_now};
+use rt_loom_tests::count_drop::CountDrop;
 use rt_loom_tests::scheduler::Scheduler;
 use rt_loom_tests::stress::{block_on, limited};
 
 const LONG: Duration = Duration::from_secs(3600);
-
-struct CountDrop(Arc<AtomicUsize>);
-
-impl Drop for CountDrop {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, SeqCst);
-    }
-}
 
 /// Runs `body` while two threads run what is ready.
 fn with_runners(body: impl FnOnce(&Scheduler)) {

@@ -23,33 +23,16 @@ use loom::future::block_on;
 use loom::thread;
 
 use rt::task::JoinHandle;
+use rt_loom_tests::count_drop::CountDrop;
+use rt_loom_tests::model::model_tasks;
 use rt_loom_tests::scheduler::Scheduler;
 use rt_sync::primitive::Arc;
 use rt_sync::primitive::atomic::{AtomicBool, AtomicUsize as ModelUsize, Ordering::Relaxed};
 
-fn check(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(preemptions);
-    model.check(move || {
-        // The threads of a model share their thread-local storage, so the budget is nobody's.
-        let _ = rt_sync::coop::lift();
-        body();
-    });
-}
-
 /// With tasks whose polls hold a reference, and with tasks that their list keeps alive, whose polls lend theirs to a waker.
 fn check_both(preemptions: usize, body: impl Fn(Scheduler) + Send + Sync + Copy + 'static) {
-    check(preemptions, move || body(Scheduler::new()));
-    check(preemptions, move || body(Scheduler::listed()));
-}
-
-/// Counts its drops.
-struct CountDrop(StdArc<AtomicUsize>);
-
-impl Drop for CountDrop {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, SeqCst);
-    }
+    model_tasks(preemptions, move || body(Scheduler::new()));
+    model_tasks(preemptions, move || body(Scheduler::listed()));
 }
 
 struct Count(AtomicUsize);
@@ -280,7 +263,7 @@ fn abort_against_abort() {
 /// A joiner stores its waker while the task completes: it is woken, or sees the end; the output is published to it.
 #[test]
 fn join_against_complete() {
-    check(3, || {
+    model_tasks(3, || {
         let scheduler = Scheduler::new();
         let handle = scheduler.spawn(async { Arc::new(7) });
         let joiner = thread::spawn(move || *block_on(handle).expect("no panic"));
@@ -292,7 +275,7 @@ fn join_against_complete() {
 /// The handle is polled again with another waker while the task completes: the last one is woken, and none is leaked.
 #[test]
 fn join_with_another_waker_against_complete() {
-    check(3, || {
+    model_tasks(3, || {
         let scheduler = Scheduler::new();
         let mut handle = scheduler.spawn(async { Arc::new(7) });
         let count = StdArc::new(Count(AtomicUsize::new(0)));
@@ -309,7 +292,7 @@ fn join_with_another_waker_against_complete() {
 /// A handle that has stored a waker is dropped while the task completes: output and waker are dropped once.
 #[test]
 fn handle_drop_against_complete() {
-    check(3, || {
+    model_tasks(3, || {
         let scheduler = Scheduler::new();
         let drops = StdArc::new(AtomicUsize::new(0));
         let output = CountDrop(drops.clone());
@@ -346,7 +329,7 @@ fn handle_drop_against_complete_and_abort() {
 /// A task of one runtime is awaited by a task of another: the waker goes home to its own queue.
 #[test]
 fn join_from_a_task_of_another_scheduler() {
-    check(2, || {
+    model_tasks(2, || {
         let (here, there) = (Scheduler::new(), Scheduler::new());
         let awaited = there.spawn(async { Arc::new(7) });
         let waits = here.spawn(async move { *awaited.await.expect("no panic") });
@@ -364,7 +347,7 @@ fn join_from_a_task_of_another_scheduler() {
 /// Shutdown claims a task that lies in the queue, while a worker takes it out and polls it, and a waker wakes it.
 #[test]
 fn claim_against_poll_and_wake() {
-    check(2, || {
+    model_tasks(2, || {
         let (scheduler, flag, drops) = (Scheduler::listed(), new_flag(), StdArc::default());
         let (mut handle, waker) = waiting(&scheduler, &flag, &drops);
         waker.wake_by_ref();
@@ -391,7 +374,7 @@ fn claim_against_poll_and_wake() {
 /// A `Runnable` that is dropped, as with the queue of a dead worker, against a wake and a joiner: the task ends.
 #[test]
 fn dropped_runnable_against_wake_and_join() {
-    check(2, || {
+    model_tasks(2, || {
         let (scheduler, flag, drops) = (Scheduler::new(), new_flag(), StdArc::default());
         let (handle, waker) = waiting(&scheduler, &flag, &drops);
         waker.wake_by_ref();
@@ -411,7 +394,7 @@ fn dropped_runnable_against_wake_and_join() {
 #[test]
 fn waker_of_the_running_poll_against_its_end() {
     for (wakes, ready) in [(true, false), (false, false), (true, true), (false, true)] {
-        check(3, move || {
+        model_tasks(3, move || {
             let (scheduler, drops) = (Scheduler::listed(), StdArc::new(AtomicUsize::new(0)));
             let other = StdArc::new(StdMutex::new(None));
             let (slot, mut output) = (other.clone(), Some(CountDrop(drops.clone())));

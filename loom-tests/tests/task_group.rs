@@ -21,33 +21,16 @@ use loom::future::block_on;
 use loom::thread;
 
 use rt::task::{Outcome, TaskGroup, cancelled};
+use rt_loom_tests::count_drop::CountDrop;
+use rt_loom_tests::model::model_tasks;
 use rt_loom_tests::scheduler::Scheduler;
 
 const LONG: Duration = Duration::from_secs(3600);
 
-fn check(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(preemptions);
-    model.check(move || {
-        // The threads of a model share their thread-local storage, so the budget is nobody's.
-        let _ = rt_sync::coop::lift();
-        body();
-    });
-}
-
-/// Counts its drops.
-struct CountDrop(StdArc<AtomicUsize>);
-
-impl Drop for CountDrop {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, SeqCst);
-    }
-}
-
 /// The last child leaves while the owner begins to wait: it is not missed, and all of the child comes before the end.
 #[test]
 fn the_last_child_leaves_while_the_owner_begins_to_wait() {
-    check(3, || {
+    model_tasks(3, || {
         let (scheduler, drops) = (Scheduler::listed(), StdArc::new(AtomicUsize::new(0)));
         let guard = CountDrop(drops.clone());
         let (runner, mut thread) = (scheduler.clone(), None);
@@ -66,7 +49,7 @@ fn the_last_child_leaves_while_the_owner_begins_to_wait() {
 /// A child ends while the body fails, which aborts it: it is counted once, and nothing of it is left.
 #[test]
 fn a_child_ends_while_the_group_is_cancelled() {
-    check(2, || {
+    model_tasks(2, || {
         let (scheduler, drops) = (Scheduler::listed(), StdArc::new(AtomicUsize::new(0)));
         let guard = CountDrop(drops.clone());
         let (runner, mut thread) = (scheduler.clone(), None);
@@ -88,7 +71,7 @@ fn a_child_ends_while_the_group_is_cancelled() {
 /// hears of that one failure.
 #[test]
 fn a_child_fails_while_another_joins() {
-    check(2, || {
+    model_tasks(2, || {
         let (scheduler, drops) = (Scheduler::listed(), StdArc::new(AtomicUsize::new(0)));
         let guard = CountDrop(drops.clone());
         let (runner, mut thread) = (scheduler.clone(), None);
@@ -138,7 +121,7 @@ fn a_child_fails_while_another_joins() {
 /// A child aborts its group, and so itself, in its first poll, while the owner ends the body and begins to wait.
 #[test]
 fn a_child_aborts_its_group_in_its_first_poll() {
-    check(2, || {
+    model_tasks(2, || {
         let (scheduler, drops) = (Scheduler::listed(), StdArc::new(AtomicUsize::new(0)));
         let guards = [CountDrop(drops.clone()), CountDrop(drops.clone())];
         let (runner, mut thread) = (scheduler.clone(), None);
@@ -170,7 +153,7 @@ fn a_child_aborts_its_group_in_its_first_poll() {
 /// The scope is dropped while a child is polled: the child ends soon, and its failure is nobody's.
 #[test]
 fn the_scope_is_dropped_while_a_child_fails() {
-    check(2, || {
+    model_tasks(2, || {
         let (scheduler, drops) = (Scheduler::listed(), StdArc::new(AtomicUsize::new(0)));
         let guard = CountDrop(drops.clone());
         let (runner, mut thread) = (scheduler.clone(), None);
@@ -189,7 +172,7 @@ fn the_scope_is_dropped_while_a_child_fails() {
 /// Two callbacks are registered while the task ends: each runs once, in their order, whoever runs them.
 #[test]
 fn callbacks_are_registered_while_the_task_ends() {
-    check(3, || {
+    model_tasks(3, || {
         let scheduler = Scheduler::new();
         let log = StdArc::new(StdMutex::new(Vec::new()));
         let handle = scheduler.spawn(async {});
@@ -209,7 +192,7 @@ fn callbacks_are_registered_while_the_task_ends() {
 /// A callback from each of two threads, one of which ends the task in between.
 #[test]
 fn callbacks_of_two_threads_run_once_each() {
-    check(2, || {
+    model_tasks(2, || {
         let scheduler = Scheduler::new();
         let count = StdArc::new(AtomicUsize::new(0));
         let handle = scheduler.spawn(async {});
@@ -232,7 +215,7 @@ fn callbacks_of_two_threads_run_once_each() {
 /// A request against the poll that begins to wait for it: it is not lost.
 #[test]
 fn a_request_while_the_task_begins_to_wait_for_it() {
-    check(2, || {
+    model_tasks(2, || {
         let scheduler = Scheduler::new();
         let handle = scheduler.spawn(async {
             cancelled().await;
@@ -249,7 +232,7 @@ fn a_request_while_the_task_begins_to_wait_for_it() {
 /// A request against the end of the task, which waits no more: it does no harm, and frees nothing twice.
 #[test]
 fn a_request_while_the_task_ends() {
-    check(3, || {
+    model_tasks(3, || {
         let (scheduler, drops) = (Scheduler::new(), StdArc::new(AtomicUsize::new(0)));
         let guard = CountDrop(drops.clone());
         let handle = scheduler.spawn(async move {
