@@ -16,6 +16,8 @@ pub mod net;
 pub mod stack;
 pub mod stdio;
 mod sys;
+#[doc(hidden)]
+pub mod tell;
 pub mod util;
 
 pub use self::async_fd::{

@@ -22,6 +22,7 @@ use super::slots::{Slots, Token};
 use super::source::Source;
 use super::woken::Woken;
 use crate::error;
+use crate::tell::to_stderr;
 
 type Hook = Box<dyn Fn() + Send + Sync>;
 type FailureHook = Box<dyn Fn(&io::Error) + Send + Sync>;
@@ -81,7 +82,7 @@ impl Handle {
         match self.on_failure.get() {
             Some(hook) => hook(&error),
             // A driver that no runtime turns.
-            None => eprintln!("rt: selector of \"{}\": {error}", self.name),
+            None => to_stderr(&format_args!("selector of \"{}\": {error}", self.name)),
         }
     }
 

@@ -14,6 +14,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use crate::context::{self, BoxFuture, Notice};
+use crate::tell::to_stderr;
 
 const FIRST_MS: u32 = 10;
 const LAST_MS: u32 = 1000;
@@ -126,7 +127,7 @@ impl Accepting {
             );
             // A runtime takes it, and with a hook for sleeps there is one; this crate may also be used without.
             if !context::notice(Notice::AcceptBackOff(&text)) {
-                eprintln!("rt: {text}");
+                to_stderr(&text);
             }
         }
         Some(sleep)

@@ -45,7 +45,7 @@ use crate::scheduler::Shared;
 use crate::task::PanicReport;
 
 pub use self::report::{Report, ReportKind, ReportedTask};
-pub(crate) use self::sink::{ReportHook, Sink, tell_without_runtime, to_stderr};
+pub(crate) use self::sink::{ReportHook, Sink, tell_without_runtime};
 
 /// How long a poll may take without being reported; ten times what is good for others on the same worker, so that only
 /// what is really wrong is told.

@@ -10,13 +10,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::io::{self, Write};
 use std::mem;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+#[cfg(not(feature = "tracing"))]
+use rt_io::tell::to_stderr;
 use rt_sync::wake_batch::discard;
 
 use super::report::{Report, ReportKind};
@@ -151,12 +152,6 @@ fn tell(report: &Report) {
 #[cfg(not(feature = "tracing"))]
 fn tell(report: &Report) {
     to_stderr(report);
-}
-
-/// In one piece, so that lines of several threads do not mix. If nobody reads standard error any more, nothing is told: a
-/// runtime that ends must not panic for that, as `eprintln` does.
-pub(crate) fn to_stderr(text: &dyn fmt::Display) {
-    let _ = writeln!(io::stderr().lock(), "rt: {text}");
 }
 
 #[cfg(test)]

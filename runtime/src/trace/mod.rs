@@ -31,7 +31,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::debug::to_stderr;
+use rt_io::tell::to_stderr;
+
 use crate::scheduler::process_start;
 use crate::task::Header;
 use crate::unpoisoned::lock;
