@@ -220,6 +220,11 @@ fn the_socket_is_its_owners_alone_and_goes_with_the_runtime() {
     // Of one that nobody of this number space sees: somebody listens.
     let foreign = rt_folder.join("2147483645.sock");
     let _listener = UnixListener::bind(&foreign).unwrap();
+    // Of one that is stopped, and has as many callers as it takes.
+    let stopped = rt_folder.join("2147483643.sock");
+    let listener = UnixListener::bind(&stopped).unwrap();
+    rustix::net::listen(&listener, 0).unwrap();
+    let _caller = UnixStream::connect(&stopped).unwrap();
     let abandoned = rt_folder.join("2147483644.sock");
     drop(UnixListener::bind(&abandoned).unwrap());
     let other = rt_folder.join("notes.txt");
@@ -233,6 +238,7 @@ fn the_socket_is_its_owners_alone_and_goes_with_the_runtime() {
     assert!(!stale.exists());
     assert!(!abandoned.exists());
     assert!(foreign.exists());
+    assert!(stopped.exists());
     assert!(other.exists());
     inside.end();
     assert!(!socket.exists());

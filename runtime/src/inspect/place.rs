@@ -6,9 +6,9 @@
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::{Pid, test_kill_process};
 
 /// The user of this process.
@@ -75,10 +75,13 @@ pub(super) fn make(folder: &Path) -> io::Result<()> {
 /// Whether nobody listens there any more. Numbers of processes tell less: containers that share the folder have numbers
 /// of their own, and there may be a process of the same number in each.
 pub(super) fn is_abandoned(socket: &Path) -> bool {
-    matches!(
-        UnixStream::connect(socket),
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused
-    )
+    // Not to wait for one that is stopped, and has as many callers as it takes.
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let called = SocketAddrUnix::new(socket).and_then(|address| {
+        let caller = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        connect(&caller, &address)
+    });
+    called == Err(rustix::io::Errno::CONNREFUSED)
 }
 
 /// Takes away the sockets of processes that are gone.
