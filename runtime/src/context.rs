@@ -257,34 +257,26 @@ pub(crate) fn depart(seat: &Arc<Seat>, task: TaskRef, refs: usize) {
 /// Takes the tasks that have departed out of their list, and gives away what memory was freed: for a thread that is about to
 /// sleep.
 pub(crate) fn clean_up() {
-    let Some(batch) = with(|cx| {
-        Some(
-            cx?.sitting
-                .borrow()
-                .as_ref()?
-                .outside
-                .get()?
-                .departed
-                .take(),
-        )
-    }) else {
+    let Some(batch) = with_outside(|outside| outside.departed.take()) else {
         return;
     };
     if let Some(batch) = batch {
         keep_batch(batch.part());
     }
-    let left = with(|cx| Some(cx?.sitting.borrow().as_ref()?.outside.get()?.freed.flush()));
+    // As in `leave`: what is left is dropped afterwards.
+    let left = with_outside(|outside| outside.freed.flush());
     drop(left);
 }
 
 fn keep_batch(batch: Batch) {
     let mut batch = Some(batch);
-    let left = with(|cx| {
-        let sitting = cx?.sitting.borrow();
-        let outside = sitting.as_ref()?.outside.get()?;
-        outside.departed.put_back(batch.take()?)
-    });
+    let left = with_outside(|outside| outside.departed.put_back(batch.take()?));
     drop((batch, left));
+}
+
+/// Shows what tasks from outside have left to this thread, if any has.
+fn with_outside<R>(f: impl FnOnce(&FromOutside) -> R) -> Option<R> {
+    with(|cx| Some(f(cx?.sitting.borrow().as_ref()?.outside.get()?)))
 }
 
 /// A task that was spawned from outside is gone: keeps its memory, and its reference with it, for the next one.

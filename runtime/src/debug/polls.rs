@@ -161,8 +161,13 @@ impl Note {
     }
 
     /// The root future on this seat, for reports.
-    pub(crate) fn root(&self) -> Option<&'static Location<'static>> {
+    pub(super) fn root(&self) -> Option<&'static Location<'static>> {
         *lock(&self.root)
+    }
+
+    /// The same, which is not on this seat any more.
+    pub(crate) fn take_root(&self) -> Option<&'static Location<'static>> {
+        lock(&self.root).take()
     }
 
     /// A guest sits down with its root future, or leaves.

@@ -250,11 +250,11 @@ fn lend(cx: &Context) -> Lent {
     let seat = seat.into_arc();
     drop(outside);
     seat.note.forget();
-    let root = seat.note.root();
+    let mut root = None;
     if seat.is_guest() {
         cx.shared.seats.note_served(&seat);
         // Another guest may sit there before this one is back.
-        seat.note.set_root(None);
+        root = seat.note.take_root();
     }
     match cx.shared.spares.run(Job {
         seat: seat.clone(),
@@ -268,7 +268,9 @@ fn lend(cx: &Context) -> Lent {
         }
         Err(Job { seat, core }) => {
             cx.shared.seats.forget_served(&seat);
-            seat.note.set_root(root);
+            if root.is_some() {
+                seat.note.set_root(root);
+            }
             share_all(&cx.shared, &seat, &core);
             cx.sitting.replace(Some(Sitting::new(seat, core)));
             Lent::Kept(before)

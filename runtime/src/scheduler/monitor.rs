@@ -144,7 +144,6 @@ fn watch(shared: &Arc<Shared>) {
             shared.seats.refresh(seats);
             seats.iter().any(|seat| is_awake(seat)) || has_promises(shared)
         };
-        let lay_down = Instant::now();
         if !shared.monitor.bed.sleep(sleep, looks.no_thread, is_busy) {
             return;
         }
@@ -153,7 +152,7 @@ fn watch(shared: &Arc<Shared>) {
         if was_woken {
             // Somebody was awake.
             looks.busy_at = now;
-            looks.was_idle = now.saturating_duration_since(lay_down) >= LONG_SLEEP;
+            looks.was_idle = now.saturating_duration_since(looks.at) >= LONG_SLEEP;
         }
         if shared.monitor.watches {
             looks.look(shared, now);

@@ -139,23 +139,27 @@ impl Timers {
     /// A panic in a waker goes to the panic hook and no further; the other timers fire all the same.
     #[inline]
     pub fn expire(&self, now: RealInstant) -> usize {
-        let reading = self.clock.read(now);
-        self.seen.store(tick_before(reading.ns), Relaxed);
-        if !self.is_due_by(reading) {
-            return 0;
+        match self.due(now) {
+            Some(reading) => self.expire_by(reading, || Some(self.wheel.lock()), usize::MAX),
+            None => 0,
         }
-        self.expire_by(reading, || Some(self.wheel.lock()), usize::MAX)
     }
 
     /// As [`expire`](Self::expire), for who looks after the owner and has others to look after: does not wait for the lock, and
     /// stops when [`PORTION`] have fired. Whoever has the lock fires what is due, or puts a timer in and is done at once.
     pub fn expire_some(&self, now: RealInstant) -> usize {
+        match self.due(now) {
+            Some(reading) => self.expire_by(reading, || self.wheel.try_lock(), PORTION),
+            None => 0,
+        }
+    }
+
+    /// What the clock says, if anything is due by that.
+    #[inline]
+    fn due(&self, now: RealInstant) -> Option<Reading> {
         let reading = self.clock.read(now);
         self.seen.store(tick_before(reading.ns), Relaxed);
-        if !self.is_due_by(reading) {
-            return 0;
-        }
-        self.expire_by(reading, || self.wheel.try_lock(), PORTION)
+        self.is_due_by(reading).then_some(reading)
     }
 
     /// How many timers are set.
@@ -180,7 +184,8 @@ impl Timers {
         self.wheel.lock().nodes()
     }
 
-    #[inline(always)]
+    /// Apart, so that the way of a turn with nothing due is short.
+    #[inline(never)]
     fn expire_by<'a>(
         &self,
         reading: Reading,
