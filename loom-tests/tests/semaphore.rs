@@ -5,7 +5,8 @@
 //! (`a_head_that_goes_against_release`); with a grant that is dropped and not returned (both `grant_against_cancel`); with
 //! a `close` that refuses nobody in line (`close_against_acquire` hangs); with a newcomer that takes in spite of `WAITERS`
 //! (`try_acquire_against_what_is_kept_for_the_head`); with `Relaxed` for the load of `Permits::serve`
-//! (`acquire_many_against_release`), and for its addition (`what_is_left_against_try_acquire`).
+//! (`acquire_many_against_release`), and for its addition (`what_is_left_against_try_acquire`); with a total that is raised
+//! without a look for new debt afterwards (`a_raised_total_against_a_lowered_one`).
 #![cfg(rt_loom)]
 
 use std::pin::pin;
@@ -19,7 +20,7 @@ use loom::thread;
 use rt_loom_tests::model::{Probe, model};
 use rt_sync::primitive::Arc;
 use rt_sync::primitive::atomic::{AtomicUsize as ModelUsize, Ordering::Relaxed};
-use rt_sync::semaphore::{Semaphore, TryAcquireError};
+use rt_sync::semaphore::{CapacityLimiter, Semaphore, TryAcquireError};
 
 /// A permit is returned while somebody gets in line for it: it is seen, or granted. Steps 1 and 2 of the module head.
 #[test]
@@ -285,5 +286,20 @@ fn forget_against_acquire_and_release() {
         let forgotten = forgetter.join().unwrap();
         adder.join().unwrap();
         assert_eq!(semaphore.available_permits(), 2 - forgotten);
+    });
+}
+
+/// The total of a limiter is raised and lowered at the same time: whichever comes last, no more tokens than it says can be
+/// had afterwards.
+#[test]
+fn a_raised_total_against_a_lowered_one() {
+    model(2, || {
+        let limiter = Arc::new(CapacityLimiter::new(1));
+        let other = limiter.clone();
+        let lowers = thread::spawn(move || other.set_total_tokens(0));
+        limiter.set_total_tokens(2);
+        lowers.join().unwrap();
+        let counts = (limiter.borrowed_tokens(), limiter.available_tokens());
+        assert_eq!(counts, (0, limiter.total_tokens()));
     });
 }

@@ -5,9 +5,9 @@
 //! rest is *debt*, which tokens that come back pay before they are given to anyone else.
 //!
 //! # The race
-//! A token comes back while the total is lowered: who returns it looks for debt before and after it is counted, who
-//! lowers counts what is there after the debt is written, both under the lock. So debt and free permits are not there
-//! together for longer than that.
+//! A token comes back, or the total is raised, while it is lowered: who adds permits looks for debt before and after they
+//! are counted, who lowers counts what is there after the debt is written, both under the lock. So debt and free permits
+//! are not there together for longer than that.
 #![expect(
     unsafe_code,
     reason = "vouches for references to semaphores, as `PermitsRef` asks"
@@ -136,10 +136,7 @@ impl CapacityLimiter {
             self.settle(tokens);
             return;
         };
-        let paid = more.min(tokens.debt);
-        tokens.debt -= paid;
-        drop(tokens);
-        self.permits.release(more - paid);
+        self.add(tokens, more);
     }
 
     /// Waits for a token.
@@ -188,7 +185,11 @@ impl CapacityLimiter {
 
     /// Takes tokens back, to pay debt or for the next.
     fn take_back(&self, n: usize) {
-        let mut tokens = self.tokens.lock();
+        self.add(self.tokens.lock(), n);
+    }
+
+    /// Pays debt, and gives the rest to who waits or comes.
+    fn add(&self, mut tokens: MutexGuard<'_, Tokens>, n: usize) {
         let paid = n.min(tokens.debt);
         tokens.debt -= paid;
         drop(tokens);
