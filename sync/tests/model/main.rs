@@ -3,6 +3,7 @@
 #![cfg(not(rt_loom))]
 
 mod broadcast;
+mod given_up;
 mod mpsc;
 mod notify;
 mod permits;
