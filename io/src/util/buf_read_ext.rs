@@ -3,11 +3,11 @@
 use futures_io::AsyncBufRead;
 use futures_lite::io as lite;
 
-use super::AtSite;
+use super::{AtSite, Lines, Split};
 
 /// What one does with an [`AsyncBufRead`], such as a [`BufReader`](super::BufReader).
 ///
-/// The methods are those of `futures-lite`. Do not import the trait of the same name of another crate beside this one: the
+/// The methods are those of `futures-lite`, and the streams have tokio's names for the next item too. Do not import the trait of the same name of another crate beside this one: the
 /// calls would be ambiguous.
 ///
 /// # Examples
@@ -84,22 +84,22 @@ pub trait AsyncBufReadExt: AsyncBufRead {
         AtSite::here(lite::AsyncBufReadExt::read_line(self, buf))
     }
 
-    /// A stream of lines, without their ends.
+    /// A stream of lines, without their ends; or await one after the other with [`Lines::next_line`].
     #[track_caller]
-    fn lines(self) -> AtSite<lite::Lines<Self>>
+    fn lines(self) -> Lines<Self>
     where
         Self: Unpin + Sized,
     {
-        AtSite::here(lite::AsyncBufReadExt::lines(self))
+        Lines::new(self)
     }
 
-    /// A stream of what lies between two such bytes.
+    /// A stream of what lies between two such bytes; or await one after the other with [`Split::next_segment`].
     #[track_caller]
-    fn split(self, byte: u8) -> AtSite<lite::Split<Self>>
+    fn split(self, byte: u8) -> Split<Self>
     where
         Self: Sized,
     {
-        AtSite::here(lite::AsyncBufReadExt::split(self, byte))
+        Split::new(self, byte)
     }
 }
 

@@ -12,6 +12,7 @@ mod buf_read_ext;
 mod copy;
 mod copy_bidirectional;
 mod duplex;
+mod lines;
 mod read_ext;
 mod write_ext;
 
@@ -19,8 +20,8 @@ pub use std::io::{Error, ErrorKind, IoSlice, IoSliceMut, Result, SeekFrom};
 
 pub use futures_io::{AsyncBufRead, AsyncRead, AsyncSeek, AsyncWrite};
 pub use futures_lite::io::{
-    AssertAsync, AsyncSeekExt, BufReader, BufWriter, Bytes, Chain, Cursor, Empty, Lines, ReadHalf,
-    Repeat, Sink, Split, Take, WriteHalf, empty, repeat, sink, split,
+    AssertAsync, AsyncSeekExt, BufReader, BufWriter, Bytes, Chain, Cursor, Empty, ReadHalf, Repeat,
+    Sink, Take, WriteHalf, empty, repeat, sink, split,
 };
 
 pub use self::at_site::AtSite;
@@ -28,5 +29,6 @@ pub use self::buf_read_ext::AsyncBufReadExt;
 pub use self::copy::{copy, copy_buf};
 pub use self::copy_bidirectional::{copy_bidirectional, copy_bidirectional_with_sizes};
 pub use self::duplex::{DuplexStream, SimplexStream, duplex, simplex};
+pub use self::lines::{Lines, NextLine, NextSegment, Split};
 pub use self::read_ext::{AsyncReadExt, ReadBufFuture, ReadNumberFuture};
 pub use self::write_ext::{AsyncWriteExt, WriteAllBufFuture, WriteBufFuture, WriteNumberFuture};

@@ -247,6 +247,50 @@ fn a_simplex_pipe_has_room() {
 }
 
 /// Polls a future once, which waits; what it says that it waits for has to be of this kind, at this line.
+/// A reader that brings one of these at a time.
+struct Parts(VecDeque<io::Result<&'static [u8]>>);
+
+impl AsyncRead for Parts {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let part = self.0.pop_front().unwrap_or(Ok(b""))?;
+        buf[..part.len()].copy_from_slice(part);
+        Poll::Ready(Ok(part.len()))
+    }
+}
+
+#[test]
+fn lines_come_one_by_one_and_are_whole_after_an_error() {
+    let failed = || Err(ErrorKind::TimedOut.into());
+    let parts = [
+        Ok(&b"o"[..]),
+        failed(),
+        Ok(b"ne\r\n\nth\xff"),
+        Ok(b"\nlast\r"),
+    ];
+    block_on(async {
+        let mut lines = BufReader::new(Parts(parts.into())).lines();
+        let error = lines.next_line().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("one"));
+        assert_eq!(lines.next().await.unwrap().unwrap(), "");
+        let error = lines.next_line().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
+        assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("last\r"));
+        assert_eq!(lines.next_line().await.unwrap(), None);
+        assert!(lines.get_ref().buffer().is_empty());
+
+        let mut parts = BufReader::new(&b"a;;b"[..]).split(b';');
+        assert_eq!(parts.next_segment().await.unwrap().unwrap(), b"a");
+        assert_eq!(parts.next().await.unwrap().unwrap(), b"");
+        assert_eq!(parts.next_segment().await.unwrap().unwrap(), b"b");
+        assert_eq!(parts.next_segment().await.unwrap(), None);
+    });
+}
+
 macro_rules! waits_here {
     ($kind:ident, $future:expr) => {{
         let _ = wait::take();
