@@ -38,7 +38,7 @@ impl Owner {
     }
 
     /// Polls once, as the owner of the driver.
-    pub(crate) fn poll<F: Future>(
+    pub(crate) fn poll<F: Future + ?Sized>(
         &self,
         future: Pin<&mut F>,
         counter: &Arc<Counter>,

@@ -1,6 +1,7 @@
 //! Behaviour of `rt-io` as its users see it.
 
 mod async_fd;
+mod cancellation;
 #[cfg(any(feature = "hyper", feature = "tokio-io"))]
 mod compat;
 mod coop;
