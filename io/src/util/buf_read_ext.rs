@@ -3,7 +3,7 @@
 use futures_io::AsyncBufRead;
 use futures_lite::io as lite;
 
-use super::{AtSite, Lines, Split};
+use super::{AtSite, Lines, ReadLineFuture, Split};
 
 /// What one does with an [`AsyncBufRead`], such as a [`BufReader`](super::BufReader).
 ///
@@ -72,16 +72,16 @@ pub trait AsyncBufReadExt: AsyncBufRead {
     /// Appends a line, with its end; returns how much that was. Without an end of the line, it is that of the reader.
     ///
     /// # Errors
-    /// `InvalidData` if it is not UTF-8; those of the reader.
+    /// `InvalidData` if it is not UTF-8; then it is lost. Those of the reader; what was read before is in the string.
     ///
     /// # Cancel safety
-    /// What was read of the line is lost.
+    /// What was read of the line is lost. [`lines`](Self::lines) loses nothing.
     #[track_caller]
-    fn read_line<'a>(&'a mut self, buf: &'a mut String) -> AtSite<lite::ReadLineFuture<'a, Self>>
+    fn read_line<'a>(&'a mut self, buf: &'a mut String) -> AtSite<ReadLineFuture<'a, Self>>
     where
         Self: Unpin,
     {
-        AtSite::here(lite::AsyncBufReadExt::read_line(self, buf))
+        AtSite::here(ReadLineFuture::new(self, buf))
     }
 
     /// A stream of lines, without their ends; or await one after the other with [`Lines::next_line`].

@@ -14,6 +14,7 @@ mod copy_bidirectional;
 mod duplex;
 mod lines;
 mod read_ext;
+mod read_text;
 mod write_ext;
 
 pub use std::io::{Error, ErrorKind, IoSlice, IoSliceMut, Result, SeekFrom};
@@ -31,4 +32,5 @@ pub use self::copy_bidirectional::{copy_bidirectional, copy_bidirectional_with_s
 pub use self::duplex::{DuplexStream, SimplexStream, duplex, simplex};
 pub use self::lines::{Lines, NextLine, NextSegment, Split};
 pub use self::read_ext::{AsyncReadExt, ReadBufFuture, ReadNumberFuture};
+pub use self::read_text::{ReadLineFuture, ReadToStringFuture};
 pub use self::write_ext::{AsyncWriteExt, WriteAllBufFuture, WriteBufFuture, WriteNumberFuture};

@@ -10,7 +10,7 @@ use bytes::BufMut;
 use futures_io::AsyncRead;
 use futures_lite::io as lite;
 
-use super::{AtSite, buf};
+use super::{AtSite, ReadToStringFuture, buf};
 
 /// Reads a number of a type, and returns a [`ReadNumberFuture`].
 macro_rules! numbers {
@@ -157,19 +157,16 @@ pub trait AsyncReadExt: AsyncRead {
     /// Appends everything up to the end to the string; returns how much that was.
     ///
     /// # Errors
-    /// `InvalidData` if it is not UTF-8; those of the reader.
+    /// `InvalidData` if it is not UTF-8; then it is lost. Those of the reader; what was read before is in the string.
     ///
     /// # Cancel safety
     /// What was read is lost.
     #[track_caller]
-    fn read_to_string<'a>(
-        &'a mut self,
-        buf: &'a mut String,
-    ) -> AtSite<lite::ReadToStringFuture<'a, Self>>
+    fn read_to_string<'a>(&'a mut self, buf: &'a mut String) -> AtSite<ReadToStringFuture<'a, Self>>
     where
         Self: Unpin,
     {
-        AtSite::here(lite::AsyncReadExt::read_to_string(self, buf))
+        AtSite::here(ReadToStringFuture::new(self, buf))
     }
 
     /// A reader that ends after `limit` bytes of this one.

@@ -291,6 +291,39 @@ fn lines_come_one_by_one_and_are_whole_after_an_error() {
     });
 }
 
+#[test]
+fn text_is_appended_to_what_a_string_holds() {
+    let failed = || Err(ErrorKind::ConnectionReset.into());
+    let parts = [Ok(&b"one\ntw"[..]), Ok(b"o\nthr"), failed(), Ok(b"\xff\n")];
+    block_on(async {
+        let mut reader = BufReader::new(Parts(parts.into()));
+        let mut text = String::from("> ");
+        assert_eq!(reader.read_line(&mut text).await.unwrap(), 4);
+        assert_eq!(reader.read_line(&mut text).await.unwrap(), 4);
+        assert_eq!(text, "> one\ntwo\n");
+        let error = reader.read_line(&mut text).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+        assert_eq!(text, "> one\ntwo\nthr");
+        let error = reader.read_line(&mut text).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
+        assert_eq!(reader.read_line(&mut text).await.unwrap(), 0);
+        assert_eq!(text, "> one\ntwo\nthr");
+
+        let parts = [
+            Ok(&b"fo"[..]),
+            Ok(b"ur"),
+            failed(),
+            Ok(b"\xc3"),
+            Ok(b"\xa4"),
+        ];
+        let mut reader = Parts(parts.into());
+        let error = reader.read_to_string(&mut text).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+        assert_eq!(reader.read_to_string(&mut text).await.unwrap(), 2);
+        assert_eq!(text, "> one\ntwo\nthrfourä");
+    });
+}
+
 macro_rules! waits_here {
     ($kind:ident, $future:expr) => {{
         let _ = wait::take();
