@@ -27,7 +27,7 @@ impl Random {
     }
 }
 
-/// A thread that owns the timers: it sleeps exactly as long as they say, and for ever if they say nothing.
+/// A thread that owns the timers: it sleeps as long as they say, or for a while longer, and for ever if they say nothing.
 struct Owner {
     timers: Arc<Timers>,
     stop: Arc<AtomicBool>,
@@ -39,6 +39,10 @@ struct Owner {
 
 impl Owner {
     fn new() -> Owner {
+        Owner::that_oversleeps(Duration::ZERO)
+    }
+
+    fn that_oversleeps(by: Duration) -> Owner {
         let (give, take) = mpsc::channel::<Arc<Timers>>();
         let stop = Arc::new(AtomicBool::new(false));
         let asleep_until = Arc::new(Mutex::new(None));
@@ -54,7 +58,8 @@ impl Owner {
                 match until {
                     None => thread::park(),
                     Some(until) => {
-                        thread::park_timeout(until.saturating_duration_since(RealInstant::now()));
+                        let left = until.saturating_duration_since(RealInstant::now());
+                        thread::park_timeout(left + by);
                     }
                 }
                 timers.after_park();
@@ -97,37 +102,66 @@ fn wait(timers: &Arc<Timers>, mut timer: Pin<&mut Timer>, deadline: Instant) {
     assert!(Instant::now() >= deadline, "early");
 }
 
-/// Timers that are put in, moved, cancelled and waited for from three threads while the owner sleeps between them.
+/// Timers that are put in, moved, cancelled and waited for from three threads.
+fn use_timers(timers: &Arc<Timers>) {
+    let threads: Vec<_> = (1..=3)
+        .map(|seed| {
+            let timers = timers.clone();
+            thread::spawn(move || {
+                let mut random = Random(seed * 0x9E37_79B9);
+                for _ in 0..3000 {
+                    let mut timer = Box::pin(Timer::new());
+                    let mut deadline = Instant::now() + random.micros(500);
+                    let waker = Unpark::waker();
+                    let mut cx = Context::from_waker(&waker);
+                    let _ = timer.as_mut().poll_on(&timers, &mut cx, deadline);
+                    for _ in 0..random.below(4) {
+                        deadline = Instant::now() + random.micros(1000);
+                        timer.as_mut().reset(deadline);
+                    }
+                    if random.below(2) == 0 {
+                        wait(&timers, timer.as_mut(), deadline);
+                    }
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert!(timers.is_empty());
+}
+
+/// The owner sleeps between them.
 #[test]
 fn no_timer_is_lost_or_early() {
     limited(|| {
         let mut owner = Owner::new();
-        let threads: Vec<_> = (1..=3)
-            .map(|seed| {
-                let timers = owner.timers.clone();
-                thread::spawn(move || {
-                    let mut random = Random(seed * 0x9E37_79B9);
-                    for _ in 0..3000 {
-                        let mut timer = Box::pin(Timer::new());
-                        let mut deadline = Instant::now() + random.micros(500);
-                        let waker = Unpark::waker();
-                        let mut cx = Context::from_waker(&waker);
-                        let _ = timer.as_mut().poll_on(&timers, &mut cx, deadline);
-                        for _ in 0..random.below(4) {
-                            deadline = Instant::now() + random.micros(1000);
-                            timer.as_mut().reset(deadline);
-                        }
-                        if random.below(2) == 0 {
-                            wait(&timers, timer.as_mut(), deadline);
-                        }
-                    }
-                })
-            })
-            .collect();
-        for thread in threads {
-            thread.join().unwrap();
-        }
-        assert!(owner.timers.is_empty());
+        use_timers(&owner.timers);
+        owner.stop();
+    });
+}
+
+/// The owner sleeps on while another fires its timers, and says in its name how long it may.
+#[test]
+fn no_timer_of_an_owner_that_is_relieved_is_lost_or_early() {
+    limited(|| {
+        let mut owner = Owner::that_oversleeps(Duration::from_millis(2));
+        let stop = Arc::new(AtomicBool::new(false));
+        let (timers, stopped) = (owner.timers.clone(), stop.clone());
+        let other = thread::spawn(move || {
+            let mut fired = 0;
+            while !stopped.load(SeqCst) {
+                fired += timers.expire_some(RealInstant::now());
+                if let Some(until) = timers.before_park() {
+                    thread::park_timeout(until.saturating_duration_since(RealInstant::now()));
+                }
+            }
+            fired
+        });
+        use_timers(&owner.timers);
+        stop.store(true, SeqCst);
+        assert!(other.join().unwrap() > 0);
         owner.stop();
     });
 }

@@ -5,7 +5,7 @@
 //! `Entry::in_wheel`, and with `FIRING` among the words that it lets go without the lock (`fire_against_drop` and
 //! `fire_against_ready_and_drop` each time); with the waker taken before `FIRING` is stored (`poll_against_fire`); with
 //! a plain store in `Entry::extend` (`reset_to_later_against_fire`); with `parked_until` published after the lock was
-//! given back (both `_against_park`).
+//! given back (the three `_against_park`).
 #![cfg(rt_loom)]
 
 use std::pin::Pin;
@@ -330,6 +330,24 @@ fn insert_earlier_against_park() {
         let _far = bed.waiting(1000);
         let insert = Waiting::new().polling(&bed, 5);
         let ((near, _), parked) = first.race(insert, bed.parking());
+        bed.assert_wakes_by(5, parked);
+        bed.timers.after_park();
+        assert_eq!(bed.expire(10), 1);
+        assert_eq!(near.probe.wakes(), 1);
+    });
+}
+
+/// The same while somebody else, who fires these timers in the owner's stead, says in its name how long it may sleep.
+#[test]
+fn insert_earlier_against_park_in_the_owners_name() {
+    model(2, |first| {
+        let bed = Bed::new();
+        let _far = bed.waiting(1000);
+        let timers = bed.timers.clone();
+        let other = thread::spawn(move || timers.before_park());
+        let insert = Waiting::new().polling(&bed, 5);
+        let ((near, _), parked) = first.race(insert, bed.parking());
+        other.join().unwrap();
         bed.assert_wakes_by(5, parked);
         bed.timers.after_park();
         assert_eq!(bed.expire(10), 1);

@@ -2,7 +2,8 @@
 //! core to somebody else.
 //!
 //! Per-worker selectors turn one shared stall into one stall a worker, unless others help. Two do: a worker that has
-//! nothing to do, before it sleeps, and the monitor. What they wake goes to their own queue, or to the injector.
+//! nothing to do, before it sleeps, and the monitor. What they wake goes to their own queue, or to the injector. Who sleeps needs
+//! no help, unless it relies on it (`relief.rs`).
 //!
 //! A worker that falls asleep while another computes (`computing.rs`), or is stuck, sleeps in the selectors of both
 //! ([`Seat::attend`]): an event of the other wakes it, and it turns the other's selector before it looks for anything else.
@@ -120,7 +121,7 @@ impl Seat {
     /// thread. Whether anything was.
     pub(super) fn help(&self, now: Instant) -> bool {
         if self.wakeup.park.is_parked() {
-            return false;
+            return self.relieve(now);
         }
         if !self.computes(now) && !self.is_late(now) {
             return false;

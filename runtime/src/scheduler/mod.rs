@@ -22,7 +22,7 @@
 //! it finds goes into its next slot. It searches and does nothing else: no task and no waker runs meanwhile. A guest
 //! looks at neither, since the N workers are the capacity; but they steal from it. A worker that is about to sleep, and
 //! the monitor, turn the selector and the timers of a seat that has not done so for a while (`help.rs`); so do workers in long
-//! polls for each other (`computing.rs`). A task that blocks its thread on
+//! polls for each other (`computing.rs`). Of several with crowds of timers one wakes up for all (`relief.rs`). A task that blocks its thread on
 //! purpose lends the seat to a stand-in (`lend.rs`). The monitor (`monitor.rs`) wakes helpers for a seat that is stuck,
 //! calls spare workers when all are (`spare.rs`), and gives a stand-in to a guest seat whose thread has left while sockets
 //! or timers are registered with it.
@@ -55,6 +55,7 @@ pub(crate) mod next_slot;
 mod next_task;
 pub(crate) mod park;
 pub(crate) mod pinned;
+mod relief;
 mod remote;
 mod rest;
 mod returning;
@@ -67,7 +68,7 @@ mod spare;
 mod worker;
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -120,6 +121,8 @@ pub(crate) struct Shared {
     /// The slots of `admit_blocking`.
     pub(crate) admission: Arc<Semaphore>,
     pub(crate) monitor: Monitor,
+    /// Seats whose sitters sleep while others fire their timers: see `relief.rs`.
+    relieved: AtomicUsize,
     pub(crate) spares: Spares,
     /// Threads that run the loop on behalf of the runtime, and have to be gone before it is.
     pub(crate) threads: Latch,
@@ -178,6 +181,7 @@ impl Shared {
                 compute: Pool::new(pool(blocking::Config::compute(), "compute")),
                 admission: Arc::new(Semaphore::new(slots)),
                 monitor: Monitor::new(config.monitor),
+                relieved: AtomicUsize::new(0),
                 spares: Spares::new(),
                 threads: Latch::default(),
                 closed: AtomicBool::new(false),

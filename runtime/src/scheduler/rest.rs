@@ -119,6 +119,7 @@ impl Loop<'_> {
                 }
                 self.expire_timers_at(now);
             }
+            self.relieve_others(|| now);
             let claimed = self.claimed.take().unwrap_or(false);
             self.laps.lap(&counters.sampled.dispatch);
             self.with_core(|core| core.since_select.set(0));
@@ -152,7 +153,7 @@ impl Loop<'_> {
         }
         let attended = self.attend(now);
         // Published before the park word is set: an earlier timer inserted from now on unparks.
-        let deadline = self.before_a_look(self.seat.timers.before_park());
+        let deadline = self.before_a_look(self.until_timers(now));
         self.seat.counters.parks.add(1);
         if attended.is_some() || self.seat.registrations() > 0 {
             if self.select(deadline, Select::Asleep(attended)).is_err() {

@@ -110,6 +110,7 @@ impl Loop<'_> {
         self.note_time(now);
         self.seat.counters.spent.wake(now.stamp);
         self.seat.timers.after_park();
+        self.end_relief();
         self.claimed.set(Some(
             self.seat
                 .idle_index

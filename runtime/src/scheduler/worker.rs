@@ -165,6 +165,7 @@ impl<'a> Loop<'a> {
         if turn.full || turn.deferred {
             self.time_turn(&turn);
             self.select_now();
+            self.relieve_others(Instant::now);
         } else if !root.is_ready() {
             self.rest(root);
         }

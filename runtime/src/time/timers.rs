@@ -9,14 +9,16 @@
 //!   the end of that. Written under the lock, read by anyone.
 //! * `seen`: the last tick that `expire` was told about. A hint, may be old; never ahead of the clock.
 //! * `parked_until`: until when the owner sleeps, in ns; `RUNNING` while it does not. Set by the owner under the
-//!   lock, cleared by the owner without it, and by whoever unparks the owner under it. Read under the lock.
+//!   lock, cleared by the owner without it, and by whoever unparks the owner under it. Read under the lock. Another thread may
+//!   set it in the owner's name, if it fires these timers while the owner sleeps.
+//! * `relieved`: whether that is so. A hint, written by the owner.
 //!
 //! # The race
 //! A timer is put in from elsewhere while the owner goes to sleep. The owner publishes how long it means to sleep in the
 //! same critical section in which it looks for the earliest deadline, and before it looks at its queues for the last
 //! time. So an inserter came before (the owner knows the deadline) or comes after (it sees `parked_until`, and unparks
 //! if its deadline is earlier). Publishing after the lock was given back is the mistake that let timers fire late or
-//! never in a well-known runtime. A stale `parked_until` after the owner has woken costs one needless unpark.
+//! never in a well-known runtime. A stale `parked_until` after the owner has woken, of its own or in its name, costs one needless unpark.
 //!
 //! # What it costs
 //! A turn with nothing due: one store and one load, both relaxed. Putting in and cancelling: one lock each. A timer
@@ -26,7 +28,7 @@ use std::fmt;
 use std::time::Instant as RealInstant;
 
 use rt_sync::WakeBatch;
-use rt_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
+use rt_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use rt_sync::primitive::{Arc, Mutex, MutexGuard};
 use rt_sync::wake_batch::discard;
 
@@ -51,6 +53,7 @@ pub struct Timers {
     next: AtomicU64,
     seen: AtomicU64,
     parked_until: AtomicU64,
+    relieved: AtomicBool,
     wheel: Mutex<Wheel>,
     clock: Clock,
     unpark: Box<dyn Fn() + Send + Sync>,
@@ -65,6 +68,7 @@ impl Timers {
             next: AtomicU64::new(NONE),
             seen: AtomicU64::new(0),
             parked_until: AtomicU64::new(RUNNING),
+            relieved: AtomicBool::new(false),
             wheel: Mutex::new(Wheel::new()),
             clock,
             unpark,
@@ -114,6 +118,35 @@ impl Timers {
     #[inline]
     pub fn after_park(&self) {
         self.parked_until.store(RUNNING, Relaxed);
+    }
+
+    /// For the owner, between [`before_park`](Self::before_park) and [`after_park`](Self::after_park): whether it sleeps on, since
+    /// others fire these timers (`scheduler/relief.rs`). What was said before.
+    pub(crate) fn set_relieved(&self, relieved: bool) -> bool {
+        let before = self.relieved.load(Relaxed);
+        if before != relieved {
+            self.relieved.store(relieved, Relaxed);
+        }
+        before
+    }
+
+    /// What was said last with [`set_relieved`](Self::set_relieved).
+    #[inline]
+    pub(crate) fn is_relieved(&self) -> bool {
+        self.relieved.load(Relaxed)
+    }
+
+    /// Whether a crowd is next, which waits for the end of its tick.
+    pub(crate) fn is_crowded(&self) -> bool {
+        // Relaxed, here and below: hints. Few deadlines end with a tick by chance, and a few timers may be a crowd.
+        let next = self.next.load(Relaxed);
+        next != NONE && ns_of_tick(tick_before(next)) == next
+    }
+
+    /// Whether the owner of these sleeps, and wakes up for them when something is due in `other`, or before.
+    pub(crate) fn wakes_up_for(&self, other: &Self) -> bool {
+        let until = self.parked_until.load(Relaxed);
+        until != RUNNING && until <= other.next.load(Relaxed) && !self.is_relieved()
     }
 
     /// Whether [`expire`](Self::expire) would fire anything at the real time `now`, as far as the owner knows.
