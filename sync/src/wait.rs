@@ -4,6 +4,9 @@
 //! [`WaitSlot`] of the task when the poll is over ([`WaitSlot::keep_last`]): three relaxed stores. A dump reads the slot
 //! from any thread and never polls a task. While a task is being polled its slot still tells where it waited last.
 //!
+//! A future around others ([`around`], [`of_parts`]) that is over takes back what was recorded in its poll: nothing of it is waited
+//! for any more, and what the task polls next may record nothing.
+//!
 //! # Who may touch what
 //! The slot is written by the thread that polls its task, and read by anyone. Kind and site are two words, so a reader
 //! may see the kind of one wait with the site of another; it is a diagnosis, not a protocol.
@@ -19,6 +22,7 @@ use std::cell::Cell;
 use std::panic::Location;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering::Relaxed};
+use std::task::Poll;
 
 /// What kind of thing a leaf future waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,6 +165,55 @@ pub fn take() -> Wait {
     })
 }
 
+/// Forgets what was recorded. For executors, after a poll whose future is over.
+#[inline]
+pub fn forget() {
+    LAST.with(|last| last.site.set(None));
+}
+
+/// Makes what [`take`] gave what was recorded last.
+#[inline]
+pub fn put_back(wait: Wait) {
+    LAST.with(|last| {
+        last.kind.set(wait.kind);
+        last.site.set(wait.site);
+    });
+}
+
+#[inline]
+fn is_recorded() -> bool {
+    LAST.with(|last| last.site.get().is_some())
+}
+
+/// The poll of a future around others. Pending: what these recorded, or else this kind and site, is what is waited for. Ready:
+/// what was recorded before is.
+#[inline]
+pub fn around<T>(
+    kind: WaitKind,
+    site: &'static Location<'static>,
+    poll: impl FnOnce() -> Poll<T>,
+) -> Poll<T> {
+    let before = take();
+    let polled = poll();
+    if polled.is_ready() {
+        put_back(before);
+    } else if !is_recorded() {
+        record(kind, site);
+    }
+    polled
+}
+
+/// As [`around`], of a future without a wait of its own.
+#[inline]
+pub fn of_parts<T>(poll: impl FnOnce() -> Poll<T>) -> Poll<T> {
+    let before = take();
+    let polled = poll();
+    if polled.is_ready() || !is_recorded() {
+        put_back(before);
+    }
+    polled
+}
+
 /// Where a task's wait is kept: part of the task header.
 #[derive(Debug, Default)]
 pub struct WaitSlot {
@@ -250,6 +303,43 @@ mod tests {
         record_site(outer);
         let wait = take();
         assert_eq!((wait.kind, wait.site), (WaitKind::Read, Some(outer)));
+    }
+
+    #[test]
+    fn a_future_around_others_is_waited_for_until_it_is_ready() {
+        let (before, own, inner) = (Location::caller(), Location::caller(), Location::caller());
+        let last = || {
+            let wait = take();
+            (wait.kind, wait.site)
+        };
+        let around = |inner: fn() -> Poll<()>| around(WaitKind::Timeout, own, inner);
+        let leaf = |polled: Poll<()>| {
+            record(WaitKind::Recv, inner);
+            polled
+        };
+
+        record(WaitKind::Sleep, before);
+        assert!(around(|| Poll::Pending).is_pending());
+        assert_eq!(last(), (WaitKind::Timeout, Some(own)));
+        assert!(super::around(WaitKind::Timeout, own, || leaf(Poll::Pending)).is_pending());
+        assert_eq!(last(), (WaitKind::Recv, Some(inner)));
+        for recorded in [
+            Wait::NOTHING,
+            Wait {
+                kind: WaitKind::Sleep,
+                site: Some(before),
+            },
+        ] {
+            put_back(recorded);
+            assert!(around(|| Poll::Ready(())).is_ready());
+            assert!(super::around(WaitKind::Timeout, own, || leaf(Poll::Ready(()))).is_ready());
+            assert!(of_parts(|| leaf(Poll::Ready(()))).is_ready());
+            assert!(of_parts(|| Poll::<()>::Pending).is_pending());
+            assert_eq!(last(), (recorded.kind, recorded.site));
+        }
+        record(WaitKind::Sleep, before);
+        assert!(of_parts(|| leaf(Poll::Pending)).is_pending());
+        assert_eq!(last(), (WaitKind::Recv, Some(inner)));
     }
 
     #[test]

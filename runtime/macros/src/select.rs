@@ -8,7 +8,7 @@
 //!     let output = {
 //!         let f0 = ..; let f1 = ..;                   // what the user wrote, so that temporaries live as in a `let`
 //!         let mut futures = pin!(Pair::new(f0, f1));  // a balanced tree
-//!         poll_fn(move |cx| ..).await                 // gives the first output that matches its pattern
+//!         select_fn(move |cx| ..).await               // gives the first output that matches its pattern
 //!     };                                              // every future is dropped here
 //!     match output { B0(pattern) => handler, B1(pattern) => handler, Disabled => else }
 //! }
@@ -142,7 +142,7 @@ fn write(select: &Select) -> TokenStream {
         let mut #output = {
             #(#futures_of)*
             let mut #futures = #support::pin!(#tree);
-            #support::poll_fn(move |cx: &mut #support::Context<'_>| {
+            #support::select_fn(move |cx: &mut #support::Context<'_>| {
                 if !#support::proceed(cx) {
                     return #support::Poll::Pending;
                 }

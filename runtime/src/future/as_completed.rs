@@ -157,9 +157,7 @@ impl<F: Future> Future for NextCompleted<'_, F> {
     type Output = Option<F::Output>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // First, so that what one of the futures waits for is what a dump shows.
-        wait::record(WaitKind::Other, self.site);
-        let next = self.pool.poll_next(cx);
+        let next = wait::around(WaitKind::Other, self.site, || self.pool.poll_next(cx));
         next.map(|next| next.map(|(_, output)| output))
     }
 }
@@ -268,8 +266,6 @@ impl<F: Future> Future for NextWithin<'_, F> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let site = self.site;
-        // First, so that what one of the futures waits for is what a dump shows.
-        wait::record(WaitKind::Other, site);
-        self.all.poll_at(cx, site)
+        wait::around(WaitKind::Other, site, || self.all.poll_at(cx, site))
     }
 }

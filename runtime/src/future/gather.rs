@@ -104,13 +104,20 @@ impl<F: Future, T> All<F, T> {
     fn poll<E>(
         &mut self,
         cx: &mut Context<'_>,
+        value: impl FnMut(F::Output) -> Result<T, E>,
+    ) -> Poll<Result<Vec<T>, E>> {
+        let site = self.site;
+        wait::around(WaitKind::Other, site, || self.poll_inside(cx, value))
+    }
+
+    fn poll_inside<E>(
+        &mut self,
+        cx: &mut Context<'_>,
         mut value: impl FnMut(F::Output) -> Result<T, E>,
     ) -> Poll<Result<Vec<T>, E>> {
         if self.outputs.is_empty() {
             self.outputs.resize_with(self.pool.len(), || None);
         }
-        // First, so that what one of the futures waits for is what a dump shows.
-        wait::record(WaitKind::Other, self.site);
         loop {
             match self.pool.poll_next(cx) {
                 Poll::Pending => return Poll::Pending,

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rt_sync::coop;
-use rt_sync::wait::{WaitKind, record};
+use rt_sync::wait::{WaitKind, around};
 
 use super::deadline::Deadline;
 use super::pool::Pool;
@@ -261,8 +261,13 @@ impl<F: Future + Unpin, P: Enough<F::Output>> Future for Wait<F, P> {
         if this.pool.is_empty() && this.done.is_empty() {
             return Poll::Ready(Err(NothingToWaitFor {}));
         }
-        // First, so that what one of the futures waits for is what a dump shows.
-        record(WaitKind::Other, this.site);
+        around(WaitKind::Other, this.site, || this.poll_inside(cx))
+    }
+}
+
+impl<F: Future + Unpin, P: Enough<F::Output>> Wait<F, P> {
+    fn poll_inside(&mut self, cx: &mut Context<'_>) -> Poll<<Self as Future>::Output> {
+        let this = self;
         loop {
             match this.pool.poll_next(cx) {
                 Poll::Ready(Some((number, output))) => {

@@ -167,6 +167,7 @@ impl<F: Future> Root for RootFuture<'_, F> {
         };
         match future.poll(&mut cx) {
             Poll::Ready(output) => {
+                wait::forget();
                 self.output = Some(output);
                 true
             }

@@ -18,6 +18,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use rt_sync::coop;
+use rt_sync::wait;
 use rt_sync::wake_batch::discard;
 
 use super::cell::Cell;
@@ -85,8 +86,12 @@ unsafe fn poll<F: Future, S: Schedule>(ptr: NonNull<Header>) {
                 EndPoll::Cancel => cancel(cell, refs),
             }
         }
-        Ok(Poll::Ready(output)) => finish(cell, Ok(output), refs),
+        Ok(Poll::Ready(output)) => {
+            wait::forget();
+            finish(cell, Ok(output), refs);
+        }
         Err(payload) => {
+            wait::forget();
             let error = cell.scheduler.panicked(panic_error(cell, payload));
             finish(cell, Err(error), refs);
         }

@@ -220,19 +220,20 @@ impl<F: Future> Future for Timeout<F> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        // First, so that what the future inside waits for is what a dump shows.
-        wait::record(WaitKind::Timeout, this.site);
-        if let Poll::Ready(value) = this.inner.poll(cx) {
-            *this.limit = Limit::Over(false, this.limit.deadline());
-            return Poll::Ready(Ok(value));
-        }
-        match poll_limit(this.timer, this.limit, this.site, cx) {
-            true => {
-                *this.limit = Limit::Over(true, this.limit.deadline());
-                Poll::Ready(Err(Elapsed::new()))
+        let site = *this.site;
+        wait::around(WaitKind::Timeout, site, || {
+            if let Poll::Ready(value) = this.inner.poll(cx) {
+                *this.limit = Limit::Over(false, this.limit.deadline());
+                return Poll::Ready(Ok(value));
             }
-            false => Poll::Pending,
-        }
+            match poll_limit(this.timer, this.limit, site, cx) {
+                true => {
+                    *this.limit = Limit::Over(true, this.limit.deadline());
+                    Poll::Ready(Err(Elapsed::new()))
+                }
+                false => Poll::Pending,
+            }
+        })
     }
 }
 

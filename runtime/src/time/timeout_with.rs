@@ -221,11 +221,16 @@ impl<F: Future> Future for TimeoutWith<F> {
     type Output = Result<F::Output, Elapsed>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let site = self.site;
+        wait::around(WaitKind::Timeout, site, || self.poll_inside(cx))
+    }
+}
+
+impl<F: Future> TimeoutWith<F> {
+    fn poll_inside(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<F::Output, Elapsed>> {
         let mut this = self.project();
         // The future inside may move the deadline, which need not wake who is polling it.
         this.control.waker.clear();
-        // First, so that what the future inside waits for is what a dump shows.
-        wait::record(WaitKind::Timeout, this.site);
         if let Poll::Ready(value) = this.inner.poll(cx) {
             this.control.end();
             return Poll::Ready(Ok(value));

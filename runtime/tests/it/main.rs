@@ -47,3 +47,4 @@ mod time;
 mod timeout_rows;
 mod timeouts;
 mod urgent;
+mod waits;

@@ -7,6 +7,8 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
+use crate::wait;
+
 use super::{WaitForCancellationFuture, WaitForCancellationFutureOwned};
 
 macro_rules! run {
@@ -44,10 +46,10 @@ macro_rules! run {
                     return this.cancelled.poll(cx).map(|()| None);
                 }
                 *this.begun = true;
-                if let Poll::Ready(output) = this.future.poll(cx) {
-                    return Poll::Ready(Some(output));
-                }
-                this.cancelled.poll(cx).map(|()| None)
+                wait::of_parts(|| match this.future.poll(cx) {
+                    Poll::Ready(output) => Poll::Ready(Some(output)),
+                    Poll::Pending => this.cancelled.poll(cx).map(|()| None),
+                })
             }
         }
 

@@ -88,10 +88,20 @@ where
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         held: usize,
+        started: impl FnMut(u32),
+    ) -> Poll<Option<(u32, Fut::Output)>> {
+        let site = self.site;
+        wait::around(WaitKind::Other, site, || {
+            self.as_mut().poll_inside(cx, held, started)
+        })
+    }
+
+    fn poll_inside(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        held: usize,
         mut started: impl FnMut(u32),
     ) -> Poll<Option<(u32, Fut::Output)>> {
-        // First, so that what one of the futures waits for is what a dump shows.
-        wait::record(WaitKind::Other, self.site);
         let this = self.as_mut().project();
         let polls_first = *this.polls_first;
         *this.polls_first = !polls_first;

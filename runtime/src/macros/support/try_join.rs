@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
+use rt_sync::wait;
 
 use super::join::Order;
 use super::{MaybeDone, Pair};
@@ -120,14 +121,16 @@ impl<T: TryJoinTree<E>, E> Future for TryJoin<T, E> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        let mut poll_range = |from, to| this.tree.as_mut().poll_range(cx, from, to);
-        let first = this.order.first(T::LEAVES);
-        let done = poll_range(first, T::LEAVES)
-            .and_then(|later| poll_range(0, first).map(|earlier| later && earlier));
-        match done {
-            Ok(true) => Poll::Ready(Ok(this.tree.take())),
-            Ok(false) => Poll::Pending,
-            Err(error) => Poll::Ready(Err(error)),
-        }
+        wait::of_parts(|| {
+            let mut poll_range = |from, to| this.tree.as_mut().poll_range(cx, from, to);
+            let first = this.order.first(T::LEAVES);
+            let done = poll_range(first, T::LEAVES)
+                .and_then(|later| poll_range(0, first).map(|earlier| later && earlier));
+            match done {
+                Ok(true) => Poll::Ready(Ok(this.tree.take())),
+                Ok(false) => Poll::Pending,
+                Err(error) => Poll::Ready(Err(error)),
+            }
+        })
     }
 }

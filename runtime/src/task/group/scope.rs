@@ -99,36 +99,38 @@ where
         let mut this = self.project();
         let state = this.state;
         let unit = ready!(coop::poll_proceed(cx));
-        // First, so that what the body waits for is what a dump shows.
-        wait::record(WaitKind::TaskGroup, state.site);
-        if state.phase == Phase::Body {
-            let body = this.body.as_mut().as_pin_mut();
-            if body.is_some_and(|body| state.poll_body(body, cx).is_pending()) {
-                state.pass_request_on(this.request, cx);
-                return Poll::Pending;
+        wait::around(WaitKind::TaskGroup, state.site, || {
+            if state.phase == Phase::Body {
+                let body = this.body.as_mut().as_pin_mut();
+                if body.is_some_and(|body| state.poll_body(body, cx).is_pending()) {
+                    state.pass_request_on(this.request, cx);
+                    return Poll::Pending;
+                }
+                state.phase = Phase::Children;
+                let site = state.site;
+                state.contain(|| this.body.set(None), site);
             }
-            state.phase = Phase::Children;
-            let site = state.site;
-            state.contain(|| this.body.set(None), site);
-        }
-        assert!(
-            state.phase != Phase::Over,
-            "the TaskGroup scope made at {} was polled after it had ended",
-            state.site
-        );
-        if !state.core.try_end() {
-            state.core.register(cx.waker());
-            state.core.watch();
+            assert!(
+                state.phase != Phase::Over,
+                "the TaskGroup scope made at {} was polled after it had ended",
+                state.site
+            );
             if !state.core.try_end() {
-                state.pass_request_on(this.request, cx);
-                return Poll::Pending;
+                state.core.register(cx.waker());
+                state.core.watch();
+                if !state.core.try_end() {
+                    // Whatever the body has recorded, it is over.
+                    wait::record(WaitKind::TaskGroup, state.site);
+                    state.pass_request_on(this.request, cx);
+                    return Poll::Pending;
+                }
             }
-        }
-        state.phase = Phase::Over;
-        state.core.unregister();
-        unit.made_progress();
-        this.request.set(None);
-        Poll::Ready(state.finish())
+            state.phase = Phase::Over;
+            state.core.unregister();
+            unit.made_progress();
+            this.request.set(None);
+            Poll::Ready(state.finish())
+        })
     }
 }
 
