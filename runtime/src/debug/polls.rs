@@ -1,13 +1,18 @@
 //! Polls that take too long: who is polled, and who looks.
 //!
-//! Each seat has a [`Note`] of the poll that its sitter is in. In debug mode the loop fills it in for every poll
-//! ([`run`]); otherwise that costs one predictable branch. Somebody else looks at it every few milliseconds ([`look`]):
+//! Each seat has a [`Note`] of the poll that its sitter is in, and of the poll of a `LocalSet`'s task within that. In debug mode
+//! they are filled in for every poll ([`run`], [`root`], [`run_local`]); otherwise that costs one predictable branch. Somebody else looks at it every few milliseconds ([`look`]):
 //! the monitor, or the watcher (`watcher.rs`) where there is no monitor. What they find the second
 //! time after the threshold is reported, once, by the reporter's thread, which also takes the stack.
 //!
 //! A thread that is kept from its core by others does not block. When a poll has lasted for an eighth of the threshold, the
 //! system is asked how long its thread has computed and waited so far, and once more at the threshold: time in which the
 //! thread would have run if it had had a core does not count.
+//!
+//! # Polls within polls
+//! While a local task is polled, the poll around it does not give way either. What a slow poll of a local task takes is told of
+//! that task, and does not count for the one around it, which is reported if the rest is too much, such as many local tasks of
+//! which each is quick. So the looker judges the inner poll if that was there at its last look, and else the outer one.
 //!
 //! # Who may touch what
 //! `number` changes with each beginning and each end of a poll: it is odd while one lasts. It changes under the lock of
@@ -16,7 +21,8 @@
 //! # The races
 //! A seat that is lent has a stand-in, which polls other tasks while the thread that lent it is in its poll: that poll is
 //! taken off the note ([`Note::forget`]), and its end finds another number and leaves the note alone. A poll may end
-//! while it is reported: the stack is taken only if the number is still the same (`rt_io::stack`).
+//! while it is reported: the stack is taken only if the number is still the same (`rt_io::stack`). A local task may poll a set
+//! of its own: when the task within it is over, its poll gets another number, and is looked at as if it began then.
 
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -31,23 +37,35 @@ use super::report::{Report, ReportKind, ReportedTask};
 use super::reporter::Job;
 use super::sink::{Admitted, Sink};
 use super::{reporter, stack as own_stack};
+use crate::context;
 use crate::scheduler::{Seat, Shared};
 use crate::task::{Id, Runnable, TaskRef};
 use crate::unpoisoned::lock;
 
-/// The poll that the sitter of a seat is in.
+/// What the sitter of a seat polls.
 pub(crate) struct Note {
-    number: Arc<AtomicU64>,
-    polled: Mutex<Option<Polled>>,
+    /// A task of the seat, or the root future.
+    outer: Track,
+    /// A local task within that.
+    inner: Track,
     /// The root future of the guest on this seat.
     root: Mutex<Option<&'static Location<'static>>>,
     pub(crate) root_wait: WaitSlot,
+}
+
+/// One poll after the other.
+struct Track {
+    number: Arc<AtomicU64>,
+    polled: Mutex<Option<Polled>>,
     seen: AtomicU64,
     /// As [`Shared::stamp`].
     seen_at: AtomicU64,
 }
 
 struct Polled {
+    /// Its number at its beginning.
+    key: u64,
+    /// Its number now.
     number: u64,
     subject: Subject,
     thread: Option<Thread>,
@@ -60,6 +78,8 @@ struct Polled {
     slow: bool,
     /// When it was first seen, once it is reported.
     reported: Option<Instant>,
+    /// How much of it was told of local tasks.
+    told_within: Duration,
 }
 
 /// See the module head.
@@ -79,83 +99,30 @@ enum Subject {
 impl Note {
     pub(crate) fn new() -> Self {
         Self {
-            number: Arc::new(AtomicU64::new(0)),
-            polled: Mutex::new(None),
+            outer: Track::new(),
+            inner: Track::new(),
             root: Mutex::new(None),
             root_wait: WaitSlot::new(),
-            seen: AtomicU64::new(0),
-            seen_at: AtomicU64::new(0),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Polled>> {
-        lock(&self.polled)
-    }
-
-    fn begin(&self, subject: Subject, watched: bool) -> u64 {
-        let (thread, id) = this_thread();
-        let began = (!watched).then(Instant::now);
-        let mut polled = self.lock();
-        let number = self.step(true);
-        let before = polled.replace(Polled {
-            number,
-            subject,
-            thread,
-            id,
-            first: None,
-            began,
-            slow: false,
-            reported: None,
-        });
-        drop(polled);
-        // Perhaps the last reference to a task.
-        drop(before);
-        number
-    }
-
-    /// To the next odd number, or the next even one. Under the lock.
-    fn step(&self, odd: bool) -> u64 {
-        let number = self.number.load(Relaxed);
-        let number = number + 1 + u64::from(number.is_multiple_of(2) != odd);
-        self.number.store(number, Relaxed);
-        number
-    }
-
-    fn end(&self, number: u64) -> Option<Polled> {
-        let mut polled = self.lock();
-        if self.number.load(Relaxed) != number {
-            return None;
-        }
-        self.step(false);
-        polled.take()
     }
 
     /// The present poll blocks on purpose.
     pub(crate) fn forget(&self) {
-        let mut polled = self.lock();
-        if polled.is_some() {
-            self.step(false);
-        }
-        let before = polled.take();
-        drop(polled);
-        drop(before);
+        self.inner.forget();
+        self.outer.forget();
     }
 
     /// The task that is being polled, and for how long by now: since somebody looked first, which is a tick of the looker
     /// after its beginning at most.
     pub(crate) fn running(&self, shared: &Shared, now: Instant) -> Option<(Id, Duration)> {
-        let polled = self.lock();
+        let polled = self.outer.lock();
         let polled = polled.as_ref()?;
         let Subject::Task(task) = &polled.subject else {
             return None;
         };
         let age = match polled.began {
             Some(began) => now.saturating_duration_since(began),
-            None if self.seen.load(Relaxed) == polled.number => {
-                let seen_at = self.seen_at.load(Relaxed);
-                Duration::from_nanos(shared.stamp(now).saturating_sub(seen_at))
-            }
-            None => Duration::ZERO,
+            None => self.outer.age(polled.number, shared.stamp(now)),
         };
         Some((task.header().id, age))
     }
@@ -176,11 +143,74 @@ impl Note {
     }
 }
 
+impl Track {
+    fn new() -> Self {
+        Self {
+            number: Arc::new(AtomicU64::new(0)),
+            polled: Mutex::new(None),
+            seen: AtomicU64::new(0),
+            seen_at: AtomicU64::new(0),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Polled>> {
+        lock(&self.polled)
+    }
+
+    /// The key of the poll that begins, and what was noted before.
+    fn begin(&self, subject: Subject, watched: bool) -> (u64, Option<Polled>) {
+        let (thread, id) = this_thread();
+        let began = (!watched).then(Instant::now);
+        let mut polled = self.lock();
+        let number = self.step(true);
+        let before = polled.replace(Polled {
+            key: number,
+            number,
+            subject,
+            thread,
+            id,
+            first: None,
+            began,
+            slow: false,
+            reported: None,
+            told_within: Duration::ZERO,
+        });
+        (number, before)
+    }
+
+    /// To the next odd number, or the next even one. Under the lock.
+    fn step(&self, odd: bool) -> u64 {
+        let number = self.number.load(Relaxed);
+        let number = number + 1 + u64::from(number.is_multiple_of(2) != odd);
+        self.number.store(number, Relaxed);
+        number
+    }
+
+    fn forget(&self) {
+        let mut polled = self.lock();
+        if polled.is_some() {
+            self.step(false);
+        }
+        let before = polled.take();
+        drop(polled);
+        drop(before);
+    }
+
+    /// For how long the poll of that number has lasted, as far as the looker has seen it.
+    fn age(&self, number: u64, stamp: u64) -> Duration {
+        if self.seen.load(Relaxed) == number {
+            Duration::from_nanos(stamp.saturating_sub(self.seen_at.load(Relaxed)))
+        } else {
+            Duration::ZERO
+        }
+    }
+}
+
 impl Subject {
-    fn describe(&self, note: &Note) -> ReportedTask {
+    fn describe(&self, root_wait: &WaitSlot) -> ReportedTask {
         match self {
             Subject::Task(task) => ReportedTask::of(task.header()),
-            Subject::Root(site) => ReportedTask::root(site, note.root_wait.load()),
+            Subject::Root(site) => ReportedTask::root(site, root_wait.load()),
         }
     }
 }
@@ -198,40 +228,90 @@ fn this_thread() -> (Option<Thread>, ThreadId) {
 #[inline(never)]
 pub(crate) fn run(seat: &Seat, task: Runnable) {
     let watched = seat.shared.debug.is_watched();
-    let number = seat.note.begin(Subject::Task(task.to_ref()), watched);
+    let (key, before) = seat.note.outer.begin(Subject::Task(task.to_ref()), watched);
+    // Perhaps the last reference to a task.
+    drop(before);
     // Contains the panics of the task.
     task.run();
-    ended(seat, number);
+    ended(seat, key);
 }
 
 /// Notes a poll of the root future, until the guard is dropped.
 #[cold]
 pub(crate) fn root<'a>(seat: &'a Seat, site: &'static Location<'static>) -> RootPoll<'a> {
     let watched = seat.shared.debug.is_watched();
-    RootPoll {
-        number: seat.note.begin(Subject::Root(site), watched),
-        seat,
-    }
+    let (key, before) = seat.note.outer.begin(Subject::Root(site), watched);
+    drop(before);
+    RootPoll { seat, key }
 }
 
 /// See [`root`].
 pub(crate) struct RootPoll<'a> {
     seat: &'a Seat,
-    number: u64,
+    key: u64,
 }
 
 impl Drop for RootPoll<'_> {
     fn drop(&mut self) {
-        ended(self.seat, self.number);
+        ended(self.seat, self.key);
     }
 }
 
-fn ended(seat: &Seat, number: u64) {
-    let Some(polled) = seat.note.end(number) else {
+/// Whether the polls of this thread are noted, so that those of local tasks have to be, by [`run_local`].
+#[inline]
+pub(crate) fn notes_here() -> bool {
+    context::with(|cx| cx.is_some_and(|cx| cx.shared.debug.notes_polls()))
+}
+
+/// Polls a local task with a note of it, within the poll of what drives its set.
+#[cold]
+#[inline(never)]
+pub(crate) fn run_local(task: Runnable) {
+    // There is none if the poll around blocks on purpose: then it is not noted either.
+    let seat = context::with(|cx| Some(cx?.sitting.borrow().as_ref()?.seat.clone()));
+    let Some(seat) = seat else {
+        return task.run();
+    };
+    let (note, debug) = (&seat.note, &seat.shared.debug);
+    let subject = Subject::Task(task.to_ref());
+    let (key, before) = note.inner.begin(subject, debug.is_watched());
+    task.run();
+    let mut noted = note.inner.lock();
+    let Some(polled) = noted.take_if(|polled| polled.key == key) else {
         return;
     };
+    let told = polled.told(&seat, &note.inner);
+    // Before the looker sees that the inner poll is over: from then on it judges the one around it.
+    if let Some(mut before) = before {
+        before.told_within += told;
+        before.number = note.inner.step(true);
+        before.first = None;
+        *noted = Some(before);
+    } else {
+        if let Some(around) = note.outer.lock().as_mut() {
+            around.told_within += told;
+        }
+        note.inner.step(false);
+    }
+    drop(noted);
+    tell_end(&seat, &polled);
+}
+
+fn ended(seat: &Seat, key: u64) {
+    let note = &seat.note.outer;
+    let mut noted = note.lock();
+    let Some(polled) = noted.take_if(|polled| polled.key == key) else {
+        return;
+    };
+    note.step(false);
+    drop(noted);
+    tell_end(seat, &polled);
+}
+
+/// A poll is over, and off the note.
+fn tell_end(seat: &Seat, polled: &Polled) {
     let debug = &seat.shared.debug;
-    let subject = || polled.subject.describe(&seat.note);
+    let subject = || polled.subject.describe(&seat.note.root_wait);
     if let Some(since) = polled.reported {
         let report = over(&debug.sink, subject(), since.elapsed());
         // Behind the report of its beginning.
@@ -241,7 +321,7 @@ fn ended(seat: &Seat, number: u64) {
         }));
     } else if let Some(began) = polled.began {
         let took = began.elapsed();
-        if took >= debug.threshold {
+        if polled.is_slow(took, debug.threshold) {
             debug.sink.report(over(&debug.sink, subject(), took));
         }
     }
@@ -270,21 +350,37 @@ pub(crate) fn look(shared: &Shared, seat: &Seat, now: Instant) {
 
 impl Note {
     fn look(&self, shared: &Shared, now: Instant) {
-        let number = self.number.load(Relaxed);
         let stamp = shared.stamp(now);
+        let inner = self.inner.lasts(stamp);
+        if inner {
+            self.inner.judge(shared, now, &self.root_wait, true);
+        }
+        if self.outer.lasts(stamp) {
+            self.outer.judge(shared, now, &self.root_wait, !inner);
+        }
+    }
+}
+
+impl Track {
+    /// Whether a poll lasts that was seen at the last look.
+    fn lasts(&self, stamp: u64) -> bool {
+        let number = self.number.load(Relaxed);
         if self.seen.swap(number, Relaxed) != number {
             self.seen_at.store(stamp, Relaxed);
-            return;
+            return false;
         }
-        if number.is_multiple_of(2) {
-            return;
-        }
-        let age = Duration::from_nanos(stamp.saturating_sub(self.seen_at.load(Relaxed)));
+        !number.is_multiple_of(2)
+    }
+
+    /// Looks how long the poll takes that was seen last, and reports it if that `may` be.
+    fn judge(&self, shared: &Shared, now: Instant, root_wait: &WaitSlot, may: bool) {
+        let number = self.seen.load(Relaxed);
+        let age = self.age(number, shared.stamp(now));
         let threshold = shared.debug.threshold;
         if age < threshold / 8 {
             return;
         }
-        let Some((id, before)) = self.is_long(number) else {
+        let Some((id, before, told_within)) = self.is_long(number) else {
             return;
         };
         // The system is asked, so not under the lock.
@@ -298,14 +394,14 @@ impl Note {
                 },
             );
         };
-        if age < threshold {
+        if age < threshold || !may {
             return;
         }
         let delayed = before
             .account
             .and_then(|before| Some(id.account()?.delayed_since(&before)))
             .unwrap_or_default();
-        if age.saturating_sub(delayed + before.late) < threshold {
+        if age.saturating_sub(delayed + before.late + told_within) < threshold {
             return;
         }
         let mut guard = self.lock();
@@ -314,7 +410,7 @@ impl Note {
         };
         // The next look must not ask again, whatever the answer is.
         polled.slow = true;
-        let task = polled.subject.describe(self);
+        let task = polled.subject.describe(root_wait);
         let thread = polled.thread;
         let sink = Arc::clone(&shared.debug.sink);
         let Some(admitted) = sink.admit(ReportKind::SlowPoll, Some(task.site)) else {
@@ -336,12 +432,12 @@ impl Note {
     }
 }
 
-impl Note {
-    /// Whose poll it is, and what was noted of its thread, if it was not found slow yet.
-    fn is_long(&self, number: u64) -> Option<(ThreadId, Option<First>)> {
+impl Track {
+    /// Whose poll it is, what was noted of its thread, and how much was told of polls within, if it was not found slow yet.
+    fn is_long(&self, number: u64) -> Option<(ThreadId, Option<First>, Duration)> {
         let guard = self.lock();
         let polled = guard.as_ref().filter(|polled| polled.is(number))?;
-        Some((polled.id, polled.first))
+        Some((polled.id, polled.first, polled.told_within))
     }
 
     fn note_account(&self, number: u64, first: First) {
@@ -355,6 +451,29 @@ impl Polled {
     /// Whether this is the poll of that number, somebody looks, and it was not found slow yet.
     fn is(&self, number: u64) -> bool {
         self.number == number && !self.slow && self.began.is_none()
+    }
+
+    /// Whether it took too long, without what was told of polls within.
+    fn is_slow(&self, took: Duration, threshold: Duration) -> bool {
+        took.saturating_sub(self.told_within) >= threshold
+    }
+
+    /// How much of the time that it took is told, of it or of polls within. It is over, and was the last on its track.
+    fn told(&self, seat: &Seat, track: &Track) -> Duration {
+        match self.began {
+            Some(began) => {
+                let took = began.elapsed();
+                if self.is_slow(took, seat.shared.debug.threshold) {
+                    return took;
+                }
+            }
+            None if self.slow => {
+                let stamp = seat.shared.stamp(Instant::now());
+                return track.age(self.number, stamp) + self.told_within;
+            }
+            None => {}
+        }
+        self.told_within
     }
 }
 

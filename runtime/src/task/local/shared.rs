@@ -32,7 +32,7 @@ use slab::Slab;
 
 use super::owner::OwnerCell;
 use crate::context;
-use crate::debug::tell_without_runtime;
+use crate::debug::{polls, tell_without_runtime};
 use crate::runtime::panics;
 use crate::task::schedule::new_task_with;
 use crate::task::wake_queue::WakeQueue;
@@ -200,11 +200,16 @@ impl Shared {
         self.remote.take_into(&mut local.ready.borrow_mut());
         // The root future's wait is not one of the tasks that are polled now.
         let wait = wait::take();
+        let noted = polls::notes_here();
         for _ in 0..TURN {
             let Some(task) = local.ready.borrow_mut().pop_front() else {
                 break;
             };
-            task.run();
+            if noted {
+                polls::run_local(task);
+            } else {
+                task.run();
+            }
         }
         if let Some(site) = wait.site {
             wait::record(wait.kind, site);
