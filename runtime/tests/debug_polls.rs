@@ -465,6 +465,7 @@ fn one_place_is_reported_a_few_times_and_the_rest_is_counted() {
             .slow_poll_threshold(Duration::from_millis(1));
         let reports = Reports::of(&mut builder);
         let runtime = builder.build().unwrap();
+        let spawned = line!() + 1;
         let task = runtime.spawn(async {
             for _ in 0..40 {
                 std::thread::sleep(Duration::from_millis(20));
@@ -481,6 +482,18 @@ fn one_place_is_reported_a_few_times_and_the_rest_is_counted() {
             })
             .count();
         assert_eq!(slow, 10, "{told:?}");
+        // How many more there were is told at the end, once.
+        let omitted: Vec<_> = told
+            .iter()
+            .filter(|report| {
+                report.kind() == ReportKind::Omitted && report.site().unwrap().line() == spawned
+            })
+            .map(Report::missed)
+            .collect();
+        assert!(
+            omitted.len() == 1 && (1..=30).contains(&omitted[0]),
+            "{told:?}"
+        );
     });
 }
 

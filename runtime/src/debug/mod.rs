@@ -208,6 +208,7 @@ pub(crate) fn close(shared: &Shared, deadline: std::time::Instant) {
     if shared.debug.notes_polls() {
         reporter::flush(&shared.debug.sink, deadline);
     }
+    shared.debug.sink.tell_omitted(None);
 }
 
 #[cfg(test)]

@@ -80,6 +80,10 @@ pub enum ReportKind {
     AcceptBackOff,
     /// The runtime closed and left a thread behind.
     LeftBehind,
+    /// So many reports of one kind and place came that some were left out, and then no more came:
+    /// [`missed`](Report::missed) says how many they were. In debug mode this is told some seconds later, and otherwise at the
+    /// end of the runtime.
+    Omitted,
 }
 
 /// A task, or the future of a `block_on`, in a [`Report`].
@@ -148,7 +152,8 @@ impl Report {
         &self.tasks
     }
 
-    /// How many reports of the same kind and place were left out before this one, since there were too many of them.
+    /// How many reports of the same kind and place were left out before this one, since there were too many of them. Those
+    /// that are told by [`ReportKind::Omitted`] are told by no other report.
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.missed
@@ -162,7 +167,7 @@ impl fmt::Display for Report {
             write!(f, "{task} ")?;
         }
         f.write_str(&self.text)?;
-        if self.missed > 0 {
+        if self.missed > 0 && self.kind != ReportKind::Omitted {
             write!(f, " (and {} more like this before)", self.missed)?;
         }
         if let Some((kind, site)) = self.task.as_ref().and_then(|task| task.wait) {

@@ -2,7 +2,9 @@
 //!
 //! # Bounds
 //! [`BURST`] reports of one kind and place in each [`WINDOW`]; what comes beyond that is counted, and the next report
-//! tells how many they were. Counts are kept for [`SITES`] places, the oldest make room.
+//! tells how many they were. If there is none, a report of its own does, when the window is over and the watcher is there, or
+//! else at the end of the runtime ([`Sink::tell_omitted`]). Counts are kept for [`SITES`] places; the oldest make room, those
+//! first that have nothing to tell.
 //!
 //! # User code
 //! The hook runs with no lock held, on the thread on which the thing was noticed or on one that is there for reports.
@@ -42,6 +44,7 @@ pub(crate) struct Sink {
 }
 
 struct Site {
+    place: Option<&'static Location<'static>>,
     since: Instant,
     reported: u32,
     missed: u64,
@@ -72,12 +75,15 @@ impl Sink {
         let key = (kind, site.map_or(0, |site| ptr::from_ref(site).addr()));
         let mut sites = lock(&self.sites);
         if sites.len() >= SITES && !sites.contains_key(&key) {
-            let oldest = sites.iter().min_by_key(|(_, site)| site.since);
+            let oldest = sites
+                .iter()
+                .min_by_key(|(_, site)| (site.missed > 0, site.since));
             if let Some(oldest) = oldest.map(|(key, _)| *key) {
                 sites.remove(&oldest);
             }
         }
         let site = sites.entry(key).or_insert(Site {
+            place: site,
             since: now,
             reported: 0,
             missed: 0,
@@ -101,6 +107,29 @@ impl Sink {
     pub(crate) fn report(&self, report: Report) {
         if let Some(admitted) = self.admit(report.kind, report.site) {
             self.deliver(admitted, report);
+        }
+    }
+
+    /// Tells how many reports were left out in windows that are over at `now`, or in all, where no further report has told it.
+    /// What is said once for good is not counted.
+    pub(super) fn tell_omitted(&self, now: Option<Instant>) {
+        let omitted: Vec<_> = lock(&self.sites)
+            .iter_mut()
+            .filter(|((kind, _), site)| {
+                let (_, window) = limit(*kind);
+                let over = now.is_none_or(|now| now.duration_since(site.since) >= window);
+                site.missed > 0 && window != Duration::MAX && over
+            })
+            .map(|((kind, _), site)| (*kind, site.place, mem::take(&mut site.missed)))
+            .collect();
+        for (kind, site, missed) in omitted {
+            let place = site.map_or_else(String::new, |site| format!(" about {site}"));
+            let text = format!("{missed} more reports of {kind:?}{place} came and were left out");
+            let report = Report {
+                site,
+                ..Report::new(ReportKind::Omitted, &self.runtime, text)
+            };
+            self.deliver(Admitted { missed }, report);
         }
     }
 
@@ -183,6 +212,54 @@ mod tests {
             ..report()
         });
         assert_eq!(told.load(Relaxed), u64::from(BURST) + 1);
+    }
+
+    #[test]
+    fn what_was_left_out_is_told_when_the_window_is_over_or_at_the_end() {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let hook = told.clone();
+        let sink = Sink::new(
+            "test".into(),
+            Some(Arc::new(move |report: &Report| {
+                lock(&hook).push(report.clone());
+            })),
+        );
+        let place = Location::caller();
+        let flood = |kind| {
+            for _ in 0..1000 {
+                sink.report(Report {
+                    site: Some(place),
+                    ..Report::new(kind, &"test".into(), "text")
+                });
+            }
+            mem::take(&mut *lock(&told)).len()
+        };
+        assert_eq!(flood(ReportKind::SlowPoll), BURST as usize);
+        let now = Instant::now();
+        sink.tell_omitted(Some(now));
+        assert!(lock(&told).is_empty(), "the window is not over");
+        sink.tell_omitted(Some(now + WINDOW));
+        // Once.
+        sink.tell_omitted(Some(now + WINDOW));
+        sink.tell_omitted(None);
+        let [report] = &*mem::take(&mut *lock(&told)) else {
+            panic!("one report");
+        };
+        assert_eq!(report.kind(), ReportKind::Omitted);
+        assert_eq!((report.missed(), report.site()), (990, Some(place)));
+        let expected = format!(
+            "runtime 'test': 990 more reports of SlowPoll about {place} came and were left out"
+        );
+        assert_eq!(report.to_string(), expected);
+
+        assert_eq!(flood(ReportKind::SlowPoll), 0, "the same window");
+        // Said once for good: nobody is told how often it was not.
+        assert_eq!(flood(ReportKind::OtherRuntime), 1);
+        sink.tell_omitted(None);
+        let [report] = &*mem::take(&mut *lock(&told)) else {
+            panic!("one report");
+        };
+        assert_eq!(report.missed(), 1000);
     }
 
     #[test]

@@ -83,6 +83,7 @@ fn watch(shared: &Weak<Shared>, closed: &Mutex<bool>, condvar: &Condvar, tick: D
             deadlock.look(&shared, now);
             stuck_pool.look(&shared, now);
             grants::look(&shared);
+            shared.debug.sink.tell_omitted(Some(now));
         }
     }
 }
