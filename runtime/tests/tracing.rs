@@ -146,3 +146,67 @@ fn what_belongs_to_no_runtime_is_an_event_too() {
         });
     });
 }
+
+/// The other side of the next test; alone it does nothing.
+#[test]
+fn plays_a_child() {
+    let Some(subscriber) = std::env::var_os("RT_TEST_CHILD") else {
+        return;
+    };
+    /// Takes no interest in anything.
+    struct Deaf;
+    impl Subscriber for Deaf {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            false
+        }
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+        fn event(&self, _: &Event<'_>) {}
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+    }
+    if subscriber == "deaf" {
+        tracing::subscriber::set_global_default(Deaf).expect("the only subscriber");
+    }
+    let runtime = Builder::new_multi_thread().name("child").build().unwrap();
+    let task = runtime.spawn(async { panic!("out of honey") });
+    while !task.is_finished() {
+        std::thread::yield_now();
+    }
+    drop(task);
+    // What was noticed is told before the runtime is gone.
+    drop(runtime);
+    let set = LocalSet::new();
+    drop(set.spawn_local(async { panic!("on its own") }));
+    futures_lite::future::block_on(set);
+}
+
+#[test]
+fn without_a_subscriber_reports_go_to_standard_error() {
+    within_limit(|| {
+        let reports_with = |subscriber: &str| {
+            let output = std::process::Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "plays_a_child", "--nocapture"])
+                .env("RT_TEST_CHILD", subscriber)
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{output:?}");
+            let text = String::from_utf8(output.stderr).unwrap();
+            let reports = text.lines().filter(|line| line.starts_with("rt: "));
+            reports.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let reports = reports_with("none");
+        assert_eq!(reports.len(), 2, "{reports:?}");
+        assert!(
+            reports[0].starts_with("rt: runtime 'child': "),
+            "{reports:?}"
+        );
+        assert!(reports[0].contains("out of honey"), "{reports:?}");
+        assert!(reports[1].contains("on its own"), "{reports:?}");
+        // It was asked, and did not want to know.
+        assert!(reports_with("deaf").is_empty());
+    });
+}

@@ -13,8 +13,8 @@ use crate::task::{Header, Id, PanicReport};
 ///
 /// Reports go to standard error, the [`Display`](fmt::Display) form behind `rt: `; or to the hook of
 /// [`Builder::on_report`](crate::runtime::Builder::on_report), if there is one; or, with the crate's feature `tracing`, to the
-/// current `tracing` subscriber. They hold names, numbers, times and places in the code, and the messages of panics;
-/// never a payload, an output or what a future has captured.
+/// `tracing` subscriber of the thread that reports, if it has one, whatever that does with them. They hold names, numbers,
+/// times and places in the code, and the messages of panics; never a payload, an output or what a future has captured.
 ///
 /// The text is for people and may change; [`kind`](Self::kind) and the other methods are for programs.
 ///

@@ -18,7 +18,6 @@ use std::ptr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-#[cfg(not(feature = "tracing"))]
 use rt_io::tell::to_stderr;
 use rt_sync::wake_batch::discard;
 
@@ -159,7 +158,18 @@ fn limit(kind: ReportKind) -> (u32, Duration) {
 /// hook, and there are no limits: for what happens once.
 #[cfg(feature = "tracing")]
 pub(crate) fn tell_without_runtime(text: &dyn fmt::Display) {
+    if nobody_listens() {
+        to_stderr(text);
+    }
+    // Also if nobody does: with its own feature `log`, `tracing` hands the event to that crate then.
     tracing::warn!(target: "rt", "{text}");
+}
+
+/// Whether this thread has no subscriber, so that an event would be lost. One that takes no interest is one that was asked.
+#[cfg(feature = "tracing")]
+fn nobody_listens() -> bool {
+    use tracing::subscriber::NoSubscriber;
+    tracing::dispatcher::get_default(|dispatch| dispatch.is::<NoSubscriber>())
 }
 
 /// As above.
@@ -170,6 +180,9 @@ pub(crate) fn tell_without_runtime(text: &dyn fmt::Display) {
 
 #[cfg(feature = "tracing")]
 fn tell(report: &Report) {
+    if nobody_listens() {
+        to_stderr(report);
+    }
     tracing::warn!(
         target: "rt",
         kind = ?report.kind,
