@@ -42,7 +42,10 @@ use rt_sync::primitive::atomic::AtomicBool;
 use rt_sync::primitive::atomic::Ordering::{Acquire, Release, SeqCst};
 use rt_sync::primitive::atomic::fence;
 
-#[cfg(all(any(target_os = "linux", target_os = "android"), not(rt_loom)))]
+#[cfg(all(
+    any(target_os = "linux", target_os = "android"),
+    not(any(rt_loom, miri))
+))]
 mod kernel {
     use std::io;
     use std::sync::Once;
@@ -169,7 +172,10 @@ mod kernel {
     }
 }
 
-#[cfg(not(any(target_os = "linux", target_os = "android", rt_loom)))]
+#[cfg(all(
+    not(rt_loom),
+    any(miri, not(any(target_os = "linux", target_os = "android")))
+))]
 mod kernel {
     use std::io;
 
