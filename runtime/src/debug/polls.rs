@@ -290,6 +290,12 @@ pub(crate) fn run_local(task: Runnable) {
     } else {
         if let Some(around) = note.outer.lock().as_mut() {
             around.told_within += told;
+            if polled.slow {
+                // The looker may have come late, and counts the inner poll from then on, but the outer one from before.
+                let stamp = seat.shared.stamp(Instant::now());
+                let age = note.outer.age(around.number, stamp);
+                around.told_within = around.told_within.max(age);
+            }
         }
         note.inner.step(false);
     }
