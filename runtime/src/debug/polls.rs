@@ -282,21 +282,23 @@ pub(crate) fn run_local(task: Runnable) {
     };
     let told = polled.told(&seat, &note.inner);
     // Before the looker sees that the inner poll is over: from then on it judges the one around it.
+    if let Some(around) = note.outer.lock().as_mut() {
+        // Of the rest it was told when that was over.
+        around.told_within += told.saturating_sub(polled.told_within);
+        if polled.slow {
+            // The looker may have come late, and counts the inner poll from then on, but the outer one from before.
+            let age = note
+                .outer
+                .age(around.number, seat.shared.stamp(Instant::now()));
+            around.told_within = around.told_within.max(age);
+        }
+    }
     if let Some(mut before) = before {
         before.told_within += told;
         before.number = note.inner.step(true);
         before.first = None;
         *noted = Some(before);
     } else {
-        if let Some(around) = note.outer.lock().as_mut() {
-            around.told_within += told;
-            if polled.slow {
-                // The looker may have come late, and counts the inner poll from then on, but the outer one from before.
-                let stamp = seat.shared.stamp(Instant::now());
-                let age = note.outer.age(around.number, stamp);
-                around.told_within = around.told_within.max(age);
-            }
-        }
         note.inner.step(false);
     }
     drop(noted);
