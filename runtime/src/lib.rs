@@ -34,6 +34,8 @@ pub mod runtime;
 mod scheduler;
 pub mod signal;
 pub mod task;
+#[cfg(all(test, not(rt_loom)))]
+mod testing;
 pub mod time;
 pub mod trace;
 mod unpoisoned;

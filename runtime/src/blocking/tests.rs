@@ -3,9 +3,8 @@
 use std::future::Future;
 use std::io;
 use std::pin::pin;
-use std::process;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::mpsc::{self, Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Barrier, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
@@ -14,27 +13,10 @@ use std::time::{Duration, Instant};
 use futures_lite::future::block_on;
 
 use super::*;
+use crate::testing::limited;
 
 /// Longer than any test may take.
 const LONG: Duration = Duration::from_secs(1000);
-
-/// Runs a test on a thread of its own, and ends the process if it hangs.
-#[track_caller]
-fn limited(body: impl FnOnce() + Send + 'static) {
-    let site = std::panic::Location::caller();
-    let (done, end) = channel();
-    let runner = thread::spawn(move || {
-        body();
-        let _ = done.send(());
-    });
-    if end.recv_timeout(Duration::from_secs(60)) == Err(mpsc::RecvTimeoutError::Timeout) {
-        eprintln!("the test at {site} did not end within 60 seconds");
-        process::abort();
-    }
-    if let Err(panic) = runner.join() {
-        std::panic::resume_unwind(panic);
-    }
-}
 
 fn config(max: usize) -> Config {
     Config {

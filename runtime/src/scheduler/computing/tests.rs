@@ -18,27 +18,10 @@ use super::*;
 use crate::runtime::{Builder, Runtime};
 use crate::scheduler::Shared;
 use crate::task::yield_now;
+use crate::testing::limited;
 
 /// Longer than any test may take.
 const LONG: Duration = Duration::from_secs(60);
-
-/// Runs a test on a thread of its own, and ends the process if it hangs.
-#[track_caller]
-fn limited(body: impl FnOnce() + Send + 'static) {
-    let site = std::panic::Location::caller();
-    let (done, end) = channel();
-    let runner = thread::spawn(move || {
-        body();
-        let _ = done.send(());
-    });
-    if end.recv_timeout(LONG) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-        eprintln!("the test at {site} did not end within {LONG:?}");
-        std::process::abort();
-    }
-    if let Err(panic) = runner.join() {
-        std::panic::resume_unwind(panic);
-    }
-}
 
 /// Without the monitor, which would do some milliseconds later what is to be seen here.
 fn two_workers() -> Runtime {

@@ -7,10 +7,8 @@ use std::thread;
 
 use super::*;
 use crate::runtime::{Builder, Runtime};
+use crate::testing::limited;
 use crate::time::sleep_until;
-
-/// Longer than any test may take.
-const LONG: Duration = Duration::from_secs(60);
 
 /// A tick of the wheel.
 const TICK: Duration = Duration::from_nanos(1 << 18);
@@ -24,24 +22,6 @@ const ALL: u32 = 2 * TICKS * EACH;
 
 /// Time to put them all in.
 const LEAD: Duration = Duration::from_secs(1);
-
-/// Runs a test on a thread of its own, and ends the process if it hangs.
-#[track_caller]
-fn limited(body: impl FnOnce() + Send + 'static) {
-    let site = std::panic::Location::caller();
-    let (done, end) = channel();
-    let runner = thread::spawn(move || {
-        body();
-        let _ = done.send(());
-    });
-    if end.recv_timeout(LONG) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-        eprintln!("the test at {site} did not end within {LONG:?}");
-        std::process::abort();
-    }
-    if let Err(panic) = runner.join() {
-        std::panic::resume_unwind(panic);
-    }
-}
 
 fn two_workers() -> Runtime {
     Builder::new_multi_thread()
