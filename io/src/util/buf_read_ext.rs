@@ -7,8 +7,8 @@ use super::{AtSite, Lines, ReadLineFuture, Split};
 
 /// What one does with an [`AsyncBufRead`], such as a [`BufReader`](super::BufReader).
 ///
-/// The methods are those of `futures-lite`, and the streams have tokio's names for the next item too. Do not import the trait of the same name of another crate beside this one: the
-/// calls would be ambiguous.
+/// The methods are those of `futures-lite`, and the streams have tokio's names for the next item too. Do not import the
+/// trait of the same name of another crate beside this one: the calls would be ambiguous.
 ///
 /// # Examples
 /// ```

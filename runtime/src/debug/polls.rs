@@ -1,8 +1,8 @@
 //! Polls that take too long: who is polled, and who looks.
 //!
 //! Each seat has a [`Note`] of the poll that its sitter is in, and of the poll of a `LocalSet`'s task within that. In debug mode
-//! they are filled in for every poll ([`run`], [`root`], [`run_local`]); otherwise that costs one predictable branch. Somebody else looks at it every few milliseconds ([`look`]):
-//! the monitor, or the watcher (`watcher.rs`) where there is no monitor. What they find the second
+//! they are filled in for every poll ([`run`], [`root`], [`run_local`]); otherwise that costs one predictable branch. Somebody
+//! else looks at it every few milliseconds ([`look`]): the monitor, or the watcher (`watcher.rs`) where there is no monitor. What they find the second
 //! time after the threshold is reported, once, by the reporter's thread, which also takes the stack.
 //!
 //! A thread that is kept from its core by others does not block. When a poll has lasted for an eighth of the threshold, the

@@ -50,7 +50,9 @@ impl Seat {
 
     /// Whether this is the seat of a worker that sleeps, and wakes up for its own timers when `other` has to, or before.
     fn relieves(&self, other: &Seat) -> bool {
-        self.idle_index.is_some() && self.timers.wakes_up_for(&other.timers)
+        self.idle_index.is_some()
+            && self.wakeup.park.is_parked()
+            && self.timers.wakes_up_for(&other.timers)
     }
 }
 
@@ -110,7 +112,8 @@ impl Loop<'_> {
         }
     }
 
-    fn others(&self) -> impl Iterator<Item = &Arc<Seat>> {
+    /// The other seats, as far as this thread knows them.
+    pub(super) fn others(&self) -> impl Iterator<Item = &Arc<Seat>> {
         self.seats
             .iter()
             .filter(|seat| seat.index != self.seat.index)

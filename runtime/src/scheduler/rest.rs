@@ -172,9 +172,7 @@ impl Loop<'_> {
             return None;
         }
         let selector = self.seat.wakeup.selector.get()?;
-        self.seats
-            .iter()
-            .filter(|seat| seat.index != self.seat.index)
+        self.others()
             .find_map(|seat| seat.attend(self.seat.index, selector, now))
     }
 
@@ -218,11 +216,7 @@ impl Loop<'_> {
         }
         self.cx.phase.set(Phase::Dispatching);
         let mut woken = false;
-        for seat in self
-            .seats
-            .iter()
-            .filter(|seat| seat.index != self.seat.index)
-        {
+        for seat in self.others() {
             woken |= seat.help(now);
         }
         self.cx.phase.set(Phase::Polling);

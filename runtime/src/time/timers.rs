@@ -143,7 +143,7 @@ impl Timers {
         next != NONE && ns_of_tick(tick_before(next)) == next
     }
 
-    /// Whether the owner of these sleeps, and wakes up for them when something is due in `other`, or before.
+    /// Whether the owner of these, if it sleeps, wakes up for them when something is due in `other`, or before.
     pub(crate) fn wakes_up_for(&self, other: &Self) -> bool {
         let until = self.parked_until.load(Relaxed);
         until != RUNNING && until <= other.next.load(Relaxed) && !self.is_relieved()
